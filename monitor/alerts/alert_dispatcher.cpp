@@ -55,7 +55,8 @@ struct AlertDispatcher::State {
 
   // Of the thread:
   int failures = 0;
-  int refusals = 0;
+  std::string refused;  ///< The message that was refused last,
+  int refusals = 0;     ///< and how often.
   std::string error;
   Clock::time_point try_at{};
   std::mt19937 random{std::random_device{}()};
@@ -89,9 +90,10 @@ struct AlertDispatcher::State {
     const auto done = std::make_shared<std::promise<Result<void>>>();
     claimed_until = now() + options.timeout + claim_spare;
     backend.write(
-        [this, alerts](Store& store) -> Result<void> {
-          auto claimed = Sharing(store).claim_message(options.name, sender.is_single(),
-                                                      options.timeout + 2 * claim_spare);
+        // The answer may come first, when the store is slow, and then this object may be gone.
+        [alerts, channel = options.name, single = sender.is_single(),
+         lasts = options.timeout + 2 * claim_spare](Store& store) -> Result<void> {
+          auto claimed = Sharing(store).claim_message(channel, single, lasts);
           if (!claimed) return claimed.error();
           *alerts = std::move(*claimed);
           return {};
@@ -107,8 +109,8 @@ struct AlertDispatcher::State {
     if (backend.is_on_server()) return claim();
     const auto found = std::make_shared<std::promise<Result<std::vector<Alert>>>>();
     backend.read(
-        [this, found](StoreReader& reader) {
-          found->set_value(reader.next_message(options.name, sender.is_single()));
+        [found, channel = options.name, single = sender.is_single()](StoreReader& reader) {
+          found->set_value(reader.next_message(channel, single));
         },
         [found](Error why) { found->set_value(std::move(why)); });
     return found->get_future().get();
@@ -145,7 +147,6 @@ struct AlertDispatcher::State {
     using Kind = SendResult::Kind;
     const bool was_dead = failures >= failures_until_dead;
     failures = result.kind == Kind::failed ? failures + 1 : 0;
-    refusals = result.kind == Kind::refused ? refusals + 1 : 0;
     error = result.kind == Kind::accepted ? "" : result.answer;
     if (was_dead && failures == 0) options.log("alerts reach channel " + options.name + " again");
     if (failures == failures_until_dead)
@@ -164,6 +165,9 @@ struct AlertDispatcher::State {
     const auto result = sender.send(message, abandon.get_token());
     if (abandon.stop_requested() && result.kind == SendResult::Kind::failed) return;
     learn(result);
+    // Another message may have come before it meanwhile, or taken its place.
+    const bool again = std::exchange(refused, message.key) == message.key;
+    refusals = result.kind == SendResult::Kind::refused ? (again ? refusals : 0) + 1 : 0;
     attempt.error = error;
     attempt.state = error.empty() ? DeliveryState::sent : DeliveryState::pending;
     if (refusals >= refusals_max) {

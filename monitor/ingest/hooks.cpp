@@ -68,15 +68,21 @@ Report rest_of(std::string_view why) {
   return make(ReportKind::idle, std::string(why));
 }
 
+/// `"error": ""` and `"error": false` say that there was none.
+bool says_nothing(const json& error) {
+  return error.is_null() || error == false || error == "" ||
+         (error.is_structured() && error.empty());
+}
+
 /// Of a tool's answer the part that says that it failed; null: it did not, or does not say so.
 const json* failure_in(const json& response) {
   if (!response.is_object()) return nullptr;
   // Copilot CLI says in a word how it went.
   if (const auto type = response.find("result_type");
-      type != response.end() && type->is_string() && *type != "success")
+      type != response.end() && type->is_string() && *type != "success" && *type != "")
     return response.contains("text_result_for_llm") ? &response["text_result_for_llm"] : &*type;
   const auto error = response.find("error");
-  return error != response.end() && !error->is_null() ? &*error : nullptr;
+  return error != response.end() && !says_nothing(*error) ? &*error : nullptr;
 }
 
 /// Returns the tool's text. Gemini CLI shows a person the same in other words.

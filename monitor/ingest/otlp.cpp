@@ -337,12 +337,17 @@ void Mapping::report_record(OtlpSession& mapped, const OtlpRecord& record, Meani
   }
 }
 
+/// Older instrumentation says `error=false` of what went well.
+bool says_error(std::string_view said) {
+  return !said.empty() && said != "false" && said != "0";
+}
+
 /// The call and its result. The call's time is the result's less its duration.
 void Mapping::report_call(OtlpSession& mapped, const OtlpRecord& record) {
   const auto& sender = sender_of(value(record, names::service));
   const bool rejected = value(record, names::decision) == "reject";
   const bool failed = record.failed || rejected || value(record, names::success) == "false" ||
-                      (record.signal == span && !value(record, names::error).empty());
+                      (record.signal == span && says_error(value(record, names::error)));
   auto call = make(ReportKind::tool_call, {}, text_of(record, names::arguments));
   call.name = word_of(record, names::tool);
   if (call.name.empty()) return;
@@ -351,7 +356,7 @@ void Mapping::report_call(OtlpSession& mapped, const OtlpRecord& record) {
   call.at = time_of(record.begin != 0 ? record.begin : record.end - lasted);
   auto result = make(failed ? ReportKind::error : ReportKind::tool_result, call.name);
   if (failed) {
-    result.content = text_of(record, names::error);
+    if (says_error(value(record, names::error))) result.content = text_of(record, names::error);
     if (result.content.empty()) result.content = record.status_text;
     if (result.content.empty() && rejected) result.content = "a person rejected the call";
   }
@@ -422,7 +427,7 @@ void Mapping::report_stream(OtlpSession& mapped, const OtlpRecord& record) {
     pulse.at = time_of(record.end);
     mapped.batch.reports.push_back(std::move(pulse));
   }
-  if (!value(record, names::error).empty())
+  if (says_error(value(record, names::error)))
     return say(mapped, record, make(ReportKind::message, "error", text_of(record, names::error)));
   if (kind == "response.created") return memory_.begin_answer(session);
   if (kind.find("_call") != std::string_view::npos) return memory_.note_call(session);

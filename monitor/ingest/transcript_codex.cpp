@@ -133,6 +133,14 @@ void read_codex_search(TranscriptCollector& collector, TranscriptSession& conver
                    text_in(payload, "status"), codex_failure);
 }
 
+/// Codex ends such a result with these words, alone on their line. A command may print them, too.
+bool is_aborted(std::string_view text) {
+  constexpr std::string_view words = "aborted by user";
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  const auto line = text.substr(text.rfind('\n') + 1);
+  return line.starts_with(words) && (text.size() == line.size() || text.starts_with("Wall time"));
+}
+
 void read_codex_result(TranscriptCollector& collector, TranscriptSession& conversation,
                        const json& payload) {
   const auto& output = member(payload, "output");
@@ -140,8 +148,7 @@ void read_codex_result(TranscriptCollector& collector, TranscriptSession& conver
   auto text = output.is_object() && output.contains("content")
                   ? content_text(member(output, "content"))
                   : content_text(output);
-  const bool failed = (success.is_boolean() && !success.get<bool>()) ||
-                      text.find("aborted by user") != std::string::npos;
+  const bool failed = (success.is_boolean() && !success.get<bool>()) || is_aborted(text);
   collector.result(conversation, text_in(payload, "call_id"), failed, std::move(text),
                    codex_failure);
 }

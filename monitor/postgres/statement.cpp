@@ -83,6 +83,31 @@ void PgSession::drop_rows() noexcept {
   for (auto* bulk : bulks) bulk->drop_rows();
 }
 
+void PgSession::leave(std::string name, std::int64_t prepared_in) noexcept {
+  if (name.empty() || prepared_in != connection.generation()) return;  // forgotten with the rest
+  if (std::exchange(unused_of, prepared_in) != prepared_in) unused.clear();
+  try {
+    unused.push_back(std::move(name));
+  } catch (const std::bad_alloc&) {  // it stays until the connection ends
+  }
+}
+
+void PgSession::free_unused() {
+  const auto names = std::exchange(unused, {});
+  if (unused_of != connection.generation()) return;
+  for (const auto& name : names) {
+    if (in_turn) {
+      connection.send("DEALLOCATE " + name);
+    } else {
+      connection.run("DEALLOCATE " + name);
+    }
+  }
+}
+
+PgStatement::~PgStatement() {
+  session_.leave(std::move(name_), prepared_in_);
+}
+
 PgStatement::PgStatement(PgSession& session, std::string_view sql)
     : session_(session),
       sql_(numbered(sql)),
@@ -160,6 +185,7 @@ void PgStatement::send_it() {
   auto& connection = session_.connection;
   if (reads_rows_) session_.send_rows();
   if (prepared_in_ != connection.generation()) {
+    session_.free_unused();
     name_ = id_ + std::to_string(connection.generation());
     connection.send_prepare(name_, sql_);
     prepared_in_ = connection.generation();
@@ -171,6 +197,7 @@ void PgStatement::send_it() {
 void PgStatement::run_now() {
   auto& connection = session_.connection;
   if (prepared_in_ != connection.generation()) {
+    session_.free_unused();
     name_ = id_ + std::to_string(connection.generation());
     connection.prepare(name_, sql_);
     prepared_in_ = connection.generation();
@@ -286,6 +313,7 @@ PgBulk::PgBulk(PgSession& session, std::string sql, std::vector<Type> types, boo
 }
 
 PgBulk::~PgBulk() {
+  session_.leave(std::move(name_), prepared_in_);
   std::erase(session_.bulks, this);
 }
 

@@ -23,8 +23,15 @@ struct PgSession {
   bool wrote = false;            ///< In this turn.
   std::vector<PgBulk*> bulks{};  ///< May have rows that were not sent.
   std::int64_t statements = 0;   ///< Made so far.
+  /// Prepared, and no longer used. The next statement frees them in the server.
+  std::vector<std::string> unused{};
+  std::int64_t unused_of = 0;  ///< The generation of the connection that they belong to.
   void send_rows();
   void drop_rows() noexcept;
+  /// Remembers what a statement prepared before it was destroyed.
+  void leave(std::string name, std::int64_t prepared_in) noexcept;
+  /// Frees what `leave` remembered.
+  void free_unused();
 };
 
 /// Question marks become `$N`.
@@ -33,6 +40,9 @@ struct PgSession {
 class PgStatement final : public ServerStatement {
  public:
   PgStatement(PgSession& session, std::string_view sql);
+  ~PgStatement() override;
+  PgStatement(const PgStatement&) = delete;
+  PgStatement& operator=(const PgStatement&) = delete;
 
   void reset() noexcept override;
   void bind(int at, std::int64_t number) override;

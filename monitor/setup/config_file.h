@@ -12,8 +12,8 @@
 
 namespace watchdog::monitor {
 
-/// A larger file is refused.
-inline constexpr std::size_t config_bytes_max = 1'048'576;
+/// A larger file is refused. Claude Code keeps histories in the file of its settings.
+inline constexpr std::size_t config_bytes_max = 64 * 1'048'576;
 
 /// A plain value.
 struct ConfigFile {

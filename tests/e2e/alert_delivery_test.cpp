@@ -106,6 +106,22 @@ TEST_F(AlertDelivery, a_message_that_is_not_wanted_is_given_up_and_the_next_one_
   EXPECT_EQ(list("?state=sent")["alerts"][0]["sessionId"], "t");
 }
 
+TEST_F(AlertDelivery, refusals_of_one_message_do_not_count_for_the_next_one) {
+  Hook hook([](Exchange& exchange, int count) {
+    count <= 3 ? void(exchange.respond(422, "what?")) : ok(exchange);
+  });
+  configure(webhook("team", hook));
+  start();
+  get_stuck("s");
+  (void)hook.wait_for(2);
+  server->post("/api/alerts/1/acknowledge", "");  // it need not be sent any more
+  get_stuck("t");
+  (void)hook.wait_for(4);
+  until([&] { return list("?state=pending")["alerts"].empty(); });
+  EXPECT_EQ(list("?state=sent")["alerts"].size(), 1U);
+  EXPECT_EQ(list("?state=sent")["alerts"][0]["sessionId"], "t");
+}
+
 TEST_F(AlertDelivery, overdue_alerts_are_sent_at_once_after_a_restart_and_never_twice) {
   std::atomic<bool> works = false;
   Hook hook([&](Exchange& exchange, int) {

@@ -62,6 +62,32 @@ TEST(Hooks, any_text_may_be_long_in_characters_of_any_size) {
   }
 }
 
+TEST(Hooks, an_error_that_says_nothing_is_none) {
+  const std::pair<const char*, bool> answers[] = {{R"({"error":"","stdout":"built"})", false},
+                                                  {R"({"error":false,"stdout":"built"})", false},
+                                                  {R"({"error":null,"stdout":"built"})", false},
+                                                  {R"({"error":{},"stdout":"built"})", false},
+                                                  {R"({"error":[],"stdout":"built"})", false},
+                                                  {R"({"result_type":"","stdout":"built"})", false},
+                                                  {R"({"error":"no such file"})", true},
+                                                  {R"({"error":true})", true},
+                                                  {R"({"error":{"code":2}})", true},
+                                                  {R"({"result_type":"failure"})", true}};
+  for (const auto& [answer, failed] : answers) {
+    json hook{{"session_id", "s"},
+              {"hook_event_name", "PostToolUse"},
+              {"tool_name", "Bash"},
+              {"tool_use_id", "1"}};
+    hook["tool_response"] = json::parse(answer);
+    const auto event = hook_event(HookAgent::claude_code, hook.dump());
+    ASSERT_TRUE(event) << answer;
+    ASSERT_EQ(event->reports.size(), 1U) << answer;
+    EXPECT_EQ(event->reports[0].kind, failed ? ReportKind::error : ReportKind::tool_result)
+        << answer;
+    if (!failed) EXPECT_NE(event->reports[0].content.find("built"), std::string::npos) << answer;
+  }
+}
+
 TEST(Hooks, a_session_is_described_by_what_its_agent_says) {
   const auto line = recorded(HookAgent::codex).front();
   const auto event = hook_event(HookAgent::codex, line["hook"].dump());

@@ -355,6 +355,24 @@ TEST(Otlp, later_requests_of_a_trace_belong_to_its_session) {
   EXPECT_EQ(batches_of(second, memory).at(0).session, "c2");
 }
 
+TEST(Otlp, an_error_attribute_that_says_no_is_no_error) {
+  for (const auto& [said, failed] :
+       {std::pair("false", false), {"0", false}, {"", false}, {"true", true}, {"timeout", true}}) {
+    OtlpMemory memory;
+    const auto batches =
+        batches_of(trace_of({span("0000000000000001", "0000000000000009", "execute_tool",
+                                  {{"gen_ai.operation.name", "execute_tool"},
+                                   {"gen_ai.conversation.id", "c"},
+                                   {"gen_ai.tool.name", "ls"},
+                                   {"error", said}})}),
+                   memory);
+    int errors = 0;
+    for (const auto& batch : batches)
+      for (const auto& report : batch.reports) errors += report.kind == ReportKind::error ? 1 : 0;
+    EXPECT_EQ(errors, failed ? 1 : 0) << said;
+  }
+}
+
 TEST(Otlp, subagents_of_claude_code_know_the_one_above_them) {
   OtlpMemory memory;
   const auto batches = batches_of(log_of("claude-code", {{"event.name", "claude_code.tool_result"},

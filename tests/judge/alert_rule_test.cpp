@@ -116,7 +116,9 @@ TEST(AlertRule, reports_a_wait_for_a_person_after_a_minute) {
            Announced{"blocked +500 needs_input +61", "560:needs_input"},
            Announced{"blocked +1900 needs_input +61 progressing",
                      "1800:blocked 1960:needs_input 1961:-progressing"},
-           Announced{"needs_input +61 blocked +1801", "60:needs_input 61:-blocked 1861:blocked"},
+           Announced{"needs_input +61 blocked +1801", "60:needs_input"},
+           Announced{"needs_input +61 blocked +9 progressing", "60:needs_input 70:-progressing"},
+           Announced{"needs_input +61 quota +99 needs_input +9", "60:needs_input"},
            Announced{"needs_input +30 blocked +40 progressing", ""},
            Announced{"stuck +5 needs_input +61", "0:stuck 5:-needs_input 65:needs_input"},
            Announced{"needs_input +61 dead", "60:needs_input 61:dead"},
@@ -131,6 +133,10 @@ TEST(AlertRule, reports_a_wait_for_a_person_after_a_minute) {
   EXPECT_EQ(Line({.on = {AlertCause::needs_input}}).notices_of("blocked +9999 needs_input +61"),
             "10059:needs_input");
   EXPECT_EQ(Line({.on = {AlertCause::dead}}).notices_of("needs_input +9999"), "");
+  // One wait after another is no recovery, also if nobody wants to hear of the other one.
+  EXPECT_EQ(Line({.on = {AlertCause::needs_input}})
+                .notices_of("needs_input +61 blocked +9 needs_input +61 progressing"),
+            "60:needs_input 131:-progressing");
 }
 
 TEST(AlertRule, reports_the_begin_and_the_end_of_a_wait_for_quota) {
@@ -138,7 +144,7 @@ TEST(AlertRule, reports_the_begin_and_the_end_of_a_wait_for_quota) {
            Announced{"quota +59 progressing +100", ""},
            Announced{"quota +61 progressing", "60:quota 61:-progressing"},
            Announced{"quota +99999", "60:quota"},
-           Announced{"quota +61 blocked +1900", "60:quota 61:-blocked 1861:blocked"},
+           Announced{"quota +61 blocked +1900", "60:quota"},
            Announced{"quota +61 needs_input +61", "60:quota 121:needs_input"},
        }) {
     EXPECT_EQ(Line().notices_of(line), notices_of) << line;

@@ -116,5 +116,33 @@ TEST(ChatRequest, a_refused_extra_is_left_out_the_second_time) {
   EXPECT_TRUE(other.contains("response_format"));
 }
 
+TEST(ChatRequest, a_server_that_refuses_field_after_field_gets_what_is_left) {
+  // As reasoning models refuse: one field a time.
+  std::optional<RequestShape> shape = RequestShape{.server = ServerKind::unknown, .model = "own"};
+  const ChatRequest asked{.messages = {{.role = "user", .content = "x"}},
+                          .output_tokens_max = 50,
+                          .temperature = 0.0,
+                          .schema = "{}",
+                          .thinking = false,
+                          .probabilities = true,
+                          .seed = 7};
+  int tries = 0;
+  std::string sent = to_json(asked, *shape);
+  while (shape && tries < 10) {
+    ++tries;
+    sent = to_json(asked, *shape);
+    std::string refused;
+    for (const auto* field : {"max_tokens", "temperature", "seed", "logprobs", "response_format"})
+      if (refused.empty() && json::parse(sent).contains(field)) refused = field;
+    if (refused.empty()) break;
+    shape = plainer(*shape, sent, 400,
+                    "Unsupported parameter: " + refused +
+                        (refused == "max_tokens" ? ". Use max_completion_tokens" : ""));
+  }
+  EXPECT_TRUE(shape) << "it gave up although something could be left out: " << sent;
+  EXPECT_LE(tries, 5);
+  EXPECT_TRUE(json::parse(sent).contains("max_completion_tokens"));
+}
+
 }  // namespace
 }  // namespace watchdog

@@ -181,6 +181,31 @@ TEST(Prediction, reproduces_the_documented_measures) {
   EXPECT_LE(100 * whole.flagged_finished, whole.finished);
 }
 
+TEST(Prediction, measures_of_runs_with_one_score_do_not_depend_on_their_order) {
+  std::vector<Example> runs(180);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    runs[i].agent = "a";
+    runs[i].task = "task " + std::to_string(i);
+    runs[i].end = i % 3 == 0 ? ExampleEnd::unfinished : ExampleEnd::finished;
+    runs[i].stages[0] = Features{};
+  }
+  const auto measured = [](std::vector<Example> in_order) {
+    const auto stages = measure(in_order);
+    return stages[0] ? stages[0]->auprc.value : -1;
+  };
+  const auto by_end = [](bool unfinished_first) {
+    return [unfinished_first](const Example& a, const Example& b) {
+      return (a.end == ExampleEnd::unfinished) == unfinished_first && a.end != b.end;
+    };
+  };
+  auto best = runs;
+  std::ranges::stable_sort(best, by_end(true));
+  auto worst = runs;
+  std::ranges::stable_sort(worst, by_end(false));
+  EXPECT_NEAR(measured(best), measured(worst), 1e-9);
+  EXPECT_GT(measured(best), 0);
+}
+
 TEST(Prediction, trains_on_5000_runs_in_seconds) {
   const auto recorded = recorded_examples();
   std::vector<Example> many;

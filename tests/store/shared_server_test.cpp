@@ -4,6 +4,7 @@
 #include <set>
 
 #include "observer/observer.h"
+#include "postgres/statement.h"
 #include "store/alert_acts.h"
 #include "store/engines.h"
 #include "store/sharing.h"
@@ -85,6 +86,21 @@ class SharedServer : public testing::Test {
   ManualClock clock_;
   AlertRules rules_{.messages_max = 1'000, .channels = {"hook"}};
 };
+
+TEST(PgStatement, frees_in_the_server_what_it_prepared) {
+  monitor::PgConnection connection(Postgres::shared().url(), 60'000);
+  connection.connect();
+  monitor::PgSession session{connection};
+  for (int number = 0; number < 50; ++number) {
+    monitor::PgStatement query(session, "SELECT CAST(? AS BIGINT)");
+    query.bind(1, number);
+    ASSERT_TRUE(query.step());
+    EXPECT_EQ(query.integer(0), number);
+  }
+  monitor::PgStatement count(session, "SELECT count(*) FROM pg_prepared_statements");
+  ASSERT_TRUE(count.step());
+  EXPECT_LE(count.integer(0), 2);
+}
 
 TEST_F(SharedServer, each_alert_is_sent_by_the_judge_of_its_session) {
   ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";

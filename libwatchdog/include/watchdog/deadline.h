@@ -215,9 +215,10 @@ struct TimeoutHint {
   std::string note{};               ///< Why a hint was ignored; empty: none was.
 };
 
-/// Reads `_meta.timeout`, else `_timeout` (ms), else `timeout` (ms) if the tool declares that
-/// argument, and removes the undeclared ones from the arguments. `arguments`: a JSON object as
-/// text; other text is not changed. `declares`: names of the tool's own arguments.
+/// Reads `_meta.timeout`, else `_timeout` (ms), and removes those that the tool does not declare.
+/// A `timeout` among the arguments is the tool's own: most shell tools count it in seconds.
+/// `arguments`: a JSON object as text; other text is not changed. `declares`: names of the tool's
+/// own arguments.
 [[nodiscard]] TimeoutHint extract_hint(std::string& arguments,
                                        const std::vector<std::string>& declares);
 /// Its name before 0.2; goes with 0.3.

@@ -152,7 +152,8 @@ class ProgressTracker : public ProgressReporter {
   /// the tracker's thread.
   [[nodiscard]] std::stop_token cancel_token() const noexcept;
   /// Receives each report except heartbeats, on the reporting thread, before the call returns.
-  /// Null: none.
+  /// Null: none. When this returns the previous listener no longer runs, except where a callback
+  /// of the tracker calls it.
   void listen(std::function<void(const Report&)> listener);
   /// Returns the file of the session.
   [[nodiscard]] const std::filesystem::path& database() const noexcept;

@@ -57,11 +57,6 @@ TimeoutHint extract_hint(std::string& arguments, const std::vector<std::string>&
       changed = true;
     }
   }
-  // A tool may mean something of its own by it; it keeps it, and only it decides what is wrong.
-  if (const auto value = document.find("timeout");
-      value != document.end() && is_declared("timeout") && value->is_number()) {
-    read_hint(*value, "timeout", hint);
-  }
   if (changed) arguments = document.dump(-1, ' ', false, Json::error_handler_t::replace);
   return hint;
 }

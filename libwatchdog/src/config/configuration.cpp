@@ -249,11 +249,15 @@ class ConfigurationLoader {
     }
   }
 
-  /// A file with the key counts as the key, with the rank of the file's source.
+  /// A file with the key counts as the key, with the rank of the file's source. It also goes before
+  /// the variable that other programs have for the keys of other servers.
   void read_api_key() {
     const auto& path = made_.settings_.api_key_file;
     const auto source = source_of("model.api_key_file");
-    if (path.empty() || source.origin < source_of("model.api_key").origin) return;
+    const auto known = source_of("model.api_key");
+    const bool is_of_others =
+        known.origin == Origin::environment && known.where == "OPENAI_API_KEY";
+    if (path.empty() || (source.origin < known.origin && !is_of_others)) return;
     const auto text = read_regular_file(path, key_bytes_max, Readers::owner);
     const auto key = text ? trimmed(*text) : std::string{};
     if (!text) {

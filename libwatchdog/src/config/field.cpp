@@ -202,6 +202,12 @@ struct Setter {
   }
 };
 
+/// Code can set a part of a unit. That is shown as it is, so that it is refused and not cut.
+json in_units(Millis time, std::int64_t unit) {
+  if (time.count() % unit == 0) return time.count() / unit;
+  return static_cast<double>(time.count()) / static_cast<double>(unit);
+}
+
 struct Shower {
   std::string_view key;
 
@@ -218,7 +224,7 @@ struct Shower {
     } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
       return field->string();
     } else if constexpr (std::is_same_v<T, Millis>) {
-      return field->count() / unit_of(key);
+      return in_units(*field, unit_of(key));
     } else if constexpr (std::is_same_v<T, double>) {
       const double number = *field * divisor_of(key);
       const double rounded = std::round(number * 1e9) / 1e9;  // 0.29 is 29 percent, not 28.99…
@@ -228,7 +234,7 @@ struct Shower {
     }
   }
 
-  json operator()(const SecondsField& field) const { return field.time->count() / 1'000; }
+  json operator()(const SecondsField& field) const { return in_units(*field.time, 1'000); }
 
   json operator()(const PolicyField& field) const {
     auto whole = json::parse(to_json(Policy{}));

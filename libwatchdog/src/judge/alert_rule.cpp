@@ -154,6 +154,7 @@ Condition condition_of(HealthKind health, const AlertRules& rules, AlertCause wa
       break;
     case HealthKind::blocked:
       condition.cause = wait;
+      condition.waits = true;
       condition.word = name_of(wait);
       break;
     case HealthKind::dead:
@@ -188,6 +189,9 @@ std::optional<AlertNotice> fold(AlertState& state, const Condition& condition,
                                 const AlertRules& rules) {
   if (condition.kind == Condition::Kind::unclear) return std::nullopt;
   const auto blocked_since = std::exchange(state.blocked_since, never);
+  const bool waited = state.trouble && is_wait(*state.trouble);
+  // One wait after another is no recovery: the session has not moved.
+  if (condition.kind == Condition::Kind::calm && condition.waits && waited) return std::nullopt;
   if (condition.kind == Condition::Kind::trouble && is_wait(condition.cause)) {
     if (state.trouble == condition.cause) return std::nullopt;
     if (blocked_since != never && state.word == condition.word) {  // for something else now
@@ -196,13 +200,10 @@ std::optional<AlertNotice> fold(AlertState& state, const Condition& condition,
       state.detail = condition.detail;
       return std::nullopt;
     }
-    // A wait is not a trouble until it lasts. If a longer wait turns into one for a person, that is
-    // not a recovery.
+    // A wait is not a trouble until it lasts.
     auto calm = condition;
     calm.kind = Condition::Kind::calm;
-    const bool is_worse = state.trouble && is_wait(*state.trouble) &&
-                          gravity(condition.cause) > gravity(*state.trouble);
-    auto alerted = is_worse ? std::nullopt : turn(state, calm, rules);
+    auto alerted = waited ? std::nullopt : turn(state, calm, rules);
     state.blocked_since = condition.tick;
     state.word = condition.word;
     state.reason = condition.reason;

@@ -35,6 +35,7 @@ struct Condition {
   };
   Kind kind = Kind::unclear;             ///< Whether it is in trouble.
   AlertCause cause = AlertCause::stuck;  ///< The trouble.
+  bool waits = false;                    ///< It waits for something, wanted as a cause or not.
   std::string word{};                    ///< Its health or lifecycle, e.g. `looping`.
   std::string reason{};                  ///< For a person, without texts of the session.
   std::string detail{};                  ///< The session's own text: a question, an error.

@@ -1,5 +1,5 @@
 // `chat` finds out which server it is, shapes the request for it, and asks. If the server refuses a
-// field, it asks once more in a plainer shape. The status of the head decides whether the body is
+// field, it asks again in a plainer shape. The status of the head decides whether the body is
 // an answer or a refusal. The kind of server is remembered, unless the server or its gateway failed
 // to answer. `beside` allows a check only where it can displace no agent's prompt.
 #include "watchdog/model_client.h"
@@ -179,7 +179,8 @@ struct ModelClient::State {
     const RequestShape shape{
         .server = find(stop).kind, .model = options.model, .stream = options.stream};
     auto attempt = ask(question, shape, sink, stop);
-    if (attempt.plainer) attempt = ask(question, *attempt.plainer, sink, stop);
+    // Servers name one field at a time. Each try leaves something out, so this ends.
+    while (attempt.plainer) attempt = ask(question, RequestShape(*attempt.plainer), sink, stop);
     return std::move(attempt.answer);
   }
 

@@ -67,8 +67,8 @@ std::string to_json(const ChatRequest& request, const RequestShape& shape) {
     json.field(shape.newer_limit ? "max_completion_tokens" : "max_tokens",
                *request.output_tokens_max);
   }
-  if (request.temperature) json.field("temperature", *request.temperature);
-  if (request.seed) json.field("seed", *request.seed);
+  if (request.temperature && shape.sampling) json.field("temperature", *request.temperature);
+  if (request.seed && shape.sampling) json.field("seed", *request.seed);
   if (request.slot && shape.server == ServerKind::llama_cpp) json.field("id_slot", *request.slot);
   if (shape.extras) write_extras(json, request, shape);
   json.close_object();
@@ -91,6 +91,10 @@ std::optional<RequestShape> plainer(const RequestShape& shape, std::string_view 
     return refusal.find(field) != std::string_view::npos && was_sent(field);
   };
   RequestShape other = shape;
+  if (named("temperature") || named("seed")) {
+    other.sampling = false;
+    return other;
+  }
   if (named("max_tokens") && refusal.find("max_completion_tokens") != std::string_view::npos) {
     other.newer_limit = true;
     return other;

@@ -16,6 +16,7 @@ struct RequestShape {
   std::string_view model;  ///< For a request that names none.
   bool stream = true;
   bool extras = true;        ///< With the fields that not every server knows.
+  bool sampling = true;      ///< With the temperature and the seed: reasoning models refuse them.
   bool newer_limit = false;  ///< `max_completion_tokens` instead of `max_tokens`.
 };
 

@@ -208,7 +208,11 @@ struct Run::State {
           if (sink) sink(progress, text);
         },
         token);
-    if (!answer) return answer;
+    if (!answer) {
+      // What came of an answer that broke off was made, and costs.
+      if (pieces > 0) budget.charge(pieces, 0);
+      return answer;
+    }
     // A server that does not count is counted for.
     const auto output = answer->output_tokens > 0 ? answer->output_tokens : pieces;
     budget.charge(answer->prompt_tokens + output, answer->tool_calls.size());

@@ -11,6 +11,7 @@
 
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <array>
@@ -180,6 +181,13 @@ class Connection {
 
   /// A look-up is under way that cannot be broken off; destroying this waits for it.
   [[nodiscard]] bool abandoned() const { return looking_up_; }
+
+  /// False: the server closed it, or sent what nobody asked for. It must not answer the next
+  /// request.
+  [[nodiscard]] bool is_quiet() {
+    pollfd fd{socket_.native_handle(), POLLIN, 0};
+    return poll(&fd, 1, 0) == 0;
+  }
 
  private:
   Answer carry_out(const HttpRequest& request, const HttpSink& sink) {
@@ -397,10 +405,12 @@ struct HttpClient::State {
 
   std::unique_ptr<Connection> claim_idle() {
     const std::lock_guard guard(mutex);
-    if (idle.empty()) return nullptr;
-    auto connection = std::move(idle.back());
-    idle.pop_back();
-    return connection;
+    while (!idle.empty()) {
+      auto connection = std::move(idle.back());
+      idle.pop_back();
+      if (connection->is_quiet()) return connection;
+    }
+    return nullptr;
   }
 
   void keep(std::unique_ptr<Connection> connection) {

@@ -107,13 +107,16 @@ double MeasuredStage::auprc(const RunWeights& times) const {
   double found = 0;
   double seen = 0;
   double sum = 0;
-  for (const auto at : by_score_) {
-    for (std::uint32_t i = 0; i < times[at]; ++i) {
-      ++seen;
-      if (!runs_[at].unfinished) continue;
-      ++found;
-      sum += found / seen;
+  // Runs of one score have no order: a threshold takes all of them, or none.
+  for (auto at = by_score_.begin(); at != by_score_.end();) {
+    const double score = runs_[*at].score;
+    double found_here = 0;
+    for (; at != by_score_.end() && runs_[*at].score == score; ++at) {
+      seen += times[*at];
+      if (runs_[*at].unfinished) found_here += times[*at];
     }
+    found += found_here;
+    if (seen > 0) sum += found_here * found / seen;
   }
   return found > 0 ? sum / found : std::nan("");
 }

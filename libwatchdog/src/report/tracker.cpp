@@ -217,9 +217,18 @@ std::stop_token ProgressTracker::cancel_token() const noexcept {
 }
 
 void ProgressTracker::listen(std::function<void(const Report&)> listener) {
-  auto next = listener ? std::make_shared<State::Listener>(std::move(listener)) : nullptr;
-  const std::lock_guard guard(state_->mutex);
-  state_->listener = std::move(next);
+  std::shared_ptr<State::Listener> next;
+  if (listener) {
+    next = std::make_shared<State::Listener>();
+    next->hear = std::move(listener);
+  }
+  {
+    const std::lock_guard guard(state_->mutex);
+    std::swap(state_->listener, next);
+  }
+  // A listener that replaces itself cannot wait for itself.
+  if (!next || CallingOut::here()) return;
+  for (int calls = next->calls; calls != 0; calls = next->calls) next->calls.wait(calls);
 }
 
 const std::filesystem::path& ProgressTracker::database() const noexcept {

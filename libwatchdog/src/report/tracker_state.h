@@ -59,7 +59,24 @@ struct ProgressReporter::State {
   std::atomic<bool> cancel_asked{false};
   std::stop_source cancel;
 
-  using Listener = std::function<void(const Report&)>;
+  struct Listener {
+    std::function<void(const Report&)> hear;
+    std::atomic<int> calls = 0;  ///< Under way. Rises only while the tracker still has it.
+  };
+
+  /// Ends a call of a listener that was counted before.
+  class CallUnderWay {
+   public:
+    explicit CallUnderWay(Listener& listener) noexcept : listener_(listener) {}
+    ~CallUnderWay() {
+      if (--listener_.calls == 0) listener_.calls.notify_all();
+    }
+    CallUnderWay(const CallUnderWay&) = delete;
+    CallUnderWay& operator=(const CallUnderWay&) = delete;
+
+   private:
+    Listener& listener_;
+  };
 
   /// Held while the listener runs, so that its replacement knows when it has stopped. Locked before
   /// `mutex`; the listener itself may lock it again.
@@ -67,7 +84,7 @@ struct ProgressReporter::State {
   std::shared_ptr<const std::function<void(const CancelRequest&)>> abort_listener;
 
   mutable std::mutex mutex;
-  std::shared_ptr<const Listener> listener;
+  std::shared_ptr<Listener> listener;
   std::condition_variable_any settled;  ///< Something became durable, or was refused.
   std::optional<Heartbeats> beats;      ///< Gathered since the last row. Ticks: since boot.
   Instant beats_written{};              ///< When a row was last claimed.
@@ -210,14 +227,16 @@ struct ProgressReporter::State {
   }
 
   Advice put(Report report) {
-    std::shared_ptr<const Listener> receiver;
+    std::shared_ptr<Listener> receiver;
     {
       const std::lock_guard guard(mutex);
       receiver = listener;
+      if (receiver) ++receiver->calls;
     }
     if (receiver) {
       const CallingOut calling_out;
-      (*receiver)(report);
+      const CallUnderWay under_way(*receiver);
+      receiver->hear(report);
     }
     report.at = config.clock->wall();
     mark(report);

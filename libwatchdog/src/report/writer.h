@@ -92,10 +92,12 @@ class ProgressTracker::Writer {
 
   void say(const std::string& sentence) const {
     if (state_->config.log) {
-      state_->config.log(sentence);
-    } else {
-      std::fprintf(stderr, "watchdog: %s\n", terminal_line(sentence).c_str());
+      try {
+        return state_->config.log(sentence);
+      } catch (...) {  // what the agent cannot log does not end it
+      }
     }
+    std::fprintf(stderr, "watchdog: %s\n", terminal_line(sentence).c_str());
   }
 
   void refused(const Error& error) {

@@ -40,6 +40,9 @@ const sockaddr* generic(const sockaddr_un& address) {
   return reinterpret_cast<const sockaddr*>(&address);  // NOLINT: the sockets API wants it so
 }
 
+/// A directory with so many sockets of dead processes is not ours any more.
+constexpr int names_tried_max = 100;
+
 }  // namespace
 
 Result<ChangeListener> ChangeListener::for_all(const std::filesystem::path& database) {
@@ -64,11 +67,17 @@ Result<ChangeListener> ChangeListener::bind_socket(const std::filesystem::path& 
   if (directory_fd < 0) return refuse("open");
   ChangeListener listener;
   listener.fd_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  const auto name = prefix + "-" + std::to_string(getpid()) + "-" + std::to_string(++counter);
-  const auto address = address_in(directory_fd, name);
   // Before it has a name, so that no umask gives it to others.
   if (listener.fd_ >= 0) fchmod(listener.fd_, S_IRUSR | S_IWUSR);
-  const bool bound = listener.fd_ >= 0 && bind(listener.fd_, generic(address), sizeof address) == 0;
+  std::string name;
+  bool bound = false;
+  // In a container a killed process and its successor have the same pid, and the name is taken.
+  for (int tries = 0; listener.fd_ >= 0 && !bound && tries < names_tried_max; ++tries) {
+    name = prefix + "-" + std::to_string(getpid()) + "-" + std::to_string(++counter);
+    const auto address = address_in(directory_fd, name);
+    bound = bind(listener.fd_, generic(address), sizeof address) == 0;
+    if (!bound && errno != EADDRINUSE) break;
+  }
   const int cause = errno;
   close(directory_fd);
   errno = cause;
