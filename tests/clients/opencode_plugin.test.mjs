@@ -142,7 +142,7 @@ test('the plugin keeps the newest events while the monitor is away for long', as
   for (let at = 0; at < 300; ++at) await hooks['chat.message']({ sessionID: 'a' }, { parts: [{ type: 'text', text: `${at}` }] });
   away = false;
   assert.deepEqual(heard, []);
-  // A busy machine needs several turns for so many: each turn sends for a second.
+  // A busy machine needs several turns for 200 events: each turn sends for a second.
   const texts = () => heard.map(({ properties }) => properties.text).filter((text) => text !== undefined);
   for (let turn = 0; turn < 30 && texts().length < 199; ++turn) await hooks.event(event('session.idle', { sessionID: 'a' }));
   assert.deepEqual(texts(), Array.from({ length: 199 }, (_, at) => `${at + 101}`));

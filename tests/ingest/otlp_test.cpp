@@ -355,7 +355,7 @@ TEST(Otlp, later_requests_of_a_trace_belong_to_its_session) {
   EXPECT_EQ(batches_of(second, memory).at(0).session, "c2");
 }
 
-TEST(Otlp, an_error_attribute_that_says_no_is_no_error) {
+TEST(Otlp, an_error_attribute_that_says_no_is_not_an_error) {
   for (const auto& [said, failed] :
        {std::pair("false", false), {"0", false}, {"", false}, {"true", true}, {"timeout", true}}) {
     OtlpMemory memory;

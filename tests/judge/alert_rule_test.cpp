@@ -133,7 +133,7 @@ TEST(AlertRule, reports_a_wait_for_a_person_after_a_minute) {
   EXPECT_EQ(Line({.on = {AlertCause::needs_input}}).notices_of("blocked +9999 needs_input +61"),
             "10059:needs_input");
   EXPECT_EQ(Line({.on = {AlertCause::dead}}).notices_of("needs_input +9999"), "");
-  // One wait after another is no recovery, also if nobody wants to hear of the other one.
+  // A second wait is not a recovery, also if nobody wants to hear of it.
   EXPECT_EQ(Line({.on = {AlertCause::needs_input}})
                 .notices_of("needs_input +61 blocked +9 needs_input +61 progressing"),
             "60:needs_input 131:-progressing");

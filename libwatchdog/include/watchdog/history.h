@@ -204,7 +204,7 @@ class GapWindow {
 };
 
 /// The newest gap between heartbeats of a helper, or the newest row with its gaps. It counts at
-/// once, but it joins the others only with the next heartbeat: an absence may be told after it.
+/// once, but it joins the others only with the next heartbeat: an absence may be reported after it.
 struct NewestGap {
   Instant from{};          ///< The heartbeat before.
   Instant to{};            ///< The newest one.

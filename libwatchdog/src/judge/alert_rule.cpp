@@ -190,7 +190,7 @@ std::optional<AlertNotice> fold(AlertState& state, const Condition& condition,
   if (condition.kind == Condition::Kind::unclear) return std::nullopt;
   const auto blocked_since = std::exchange(state.blocked_since, never);
   const bool waited = state.trouble && is_wait(*state.trouble);
-  // One wait after another is no recovery: the session has not moved.
+  // A second wait after the first one is not a recovery: the session has not moved.
   if (condition.kind == Condition::Kind::calm && condition.waits && waited) return std::nullopt;
   if (condition.kind == Condition::Kind::trouble && is_wait(condition.cause)) {
     if (state.trouble == condition.cause) return std::nullopt;

@@ -11,8 +11,7 @@
 namespace watchdog {
 
 /// Returns how long the session has been at its present activity. Returns nothing if that is not
-/// known: it rested, it changed for the first time, or what an absence left of the time is shorter
-/// than the edges of an absence are uncertain.
+/// known: it rested, or it changes for the first time, or an absence left less than a second.
 [[nodiscard]] std::optional<Millis> worked_since_pace(const History& history, Instant now) noexcept;
 
 /// Returns how long a call has been running. Returns nothing as above, or if it waited for a person
@@ -30,7 +29,7 @@ void end_pause(History& history, Instant now);
 /// Takes a row of heartbeats of a helper into what is usual between them.
 void learn_gaps(History& history, const Heartbeats& beats, std::int64_t periodic);
 
-/// The process was started anew: the time since its last heartbeat says nothing.
+/// A new process was started: the time since its last heartbeat says nothing.
 void forget_gap(History& history) noexcept;
 
 /// Returns the longest usual time between two heartbeats of a helper; 0: none is known.

@@ -209,7 +209,7 @@ struct Run::State {
         },
         token);
     if (!answer) {
-      // What came of an answer that broke off was made, and costs.
+      // The server made the pieces of a broken answer, and they cost.
       if (pieces > 0) budget.charge(pieces, 0);
       return answer;
     }

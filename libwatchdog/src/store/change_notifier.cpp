@@ -40,7 +40,7 @@ const sockaddr* generic(const sockaddr_un& address) {
   return reinterpret_cast<const sockaddr*>(&address);  // NOLINT: the sockets API wants it so
 }
 
-/// A directory with so many sockets of dead processes is not ours any more.
+/// After this many names of dead processes there is another fault.
 constexpr int names_tried_max = 100;
 
 }  // namespace
