@@ -1,4 +1,4 @@
-// What a session learns as usual is the time in which it worked. A pause anywhere in its life
+// The judge learns only from the time in which a session worked. A pause anywhere in its life
 // changes no later verdict: not a sleep of the machine, not a wait for a person, not a restart.
 #include "judge/worked.h"
 
@@ -151,7 +151,7 @@ TEST(Worked, no_pause_changes_a_later_verdict) {
   }
 }
 
-TEST(Worked, an_absence_that_is_told_after_the_next_heartbeat_counts_all_the_same) {
+TEST(Worked, an_absence_that_comes_after_the_next_heartbeat_counts_all_the_same) {
   Agent agent;
   for (int beat = 0; beat < 5; ++beat) agent.pass(10s).helper();
   const auto before = silence_bound(agent.judged.history, {});
@@ -178,7 +178,7 @@ TEST(Worked, an_agent_that_reports_beside_an_absent_observer_is_working) {
   EXPECT_EQ(usual(true), usual(false));
 }
 
-TEST(Worked, the_time_between_two_processes_of_a_session_is_no_usual_gap) {
+TEST(Worked, the_time_between_two_processes_of_a_session_is_not_a_usual_gap) {
   Agent agent;
   agent.kind(ReportKind::start);
   for (int beat = 0; beat < 5; ++beat) agent.pass(10s).helper();
