@@ -1,8 +1,8 @@
 // An entry is ours if it has the name `watchdog` and starts a program `watchdog-monitor` with the
 // argument `mcp`. Another entry of that name is refused. A list is a member of a JSON document, or
 // a table of Codex's TOML file.
-// The TOML file is edited by lines. A table ends where the next one begins; lines within a text of
-// several lines count as text. Tables below ours (`[mcp_servers.watchdog.tools.x]`) go with it.
+// An update changes the values of `command` and `args` and nothing else. A removal takes the tables
+// below ours (`[mcp_servers.watchdog.tools.x]`) along, but no comment that stands behind them.
 #include "setup/mcp_setup.h"
 
 #include <algorithm>
@@ -11,7 +11,9 @@
 #include <optional>
 #include <utility>
 
+#include "config/toml_leaf.h"
 #include "setup/jsonc.h"
+#include "setup/toml_edit.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -138,11 +140,9 @@ void add_texts(const JsoncNode& node, Words& words) {
 struct JsonEntry {
   std::vector<std::size_t> place;
   Words command;
-  std::string text;
 };
 
-Result<std::optional<JsonEntry>> json_entry(const AgentSetup& agent, const JsoncNode& root,
-                                            std::string_view text) {
+Result<std::optional<JsonEntry>> json_entry(const AgentSetup& agent, const JsoncNode& root) {
   using Found = std::optional<JsonEntry>;
   if (root.kind == Kind::nothing) return Found();
   if (root.kind != Kind::object) return refuse("the document must be an object");
@@ -154,8 +154,7 @@ Result<std::optional<JsonEntry>> json_entry(const AgentSetup& agent, const Jsonc
   if (entry == nullptr) return Found();
   JsonEntry found{.place = {static_cast<std::size_t>(servers - root.items.data()),
                             static_cast<std::size_t>(entry - servers->items.data())},
-                  .command = {},
-                  .text = std::string(text.substr(entry->begin, entry->end - entry->begin))};
+                  .command = {}};
   for (const auto* name : {"command", "args"})
     if (const auto* part = entry->find(name)) add_texts(*part, found.command);
   if (is_own(found.command)) return Found(std::move(found));
@@ -176,122 +175,72 @@ Result<std::string> with_json(const AgentSetup& agent, std::string text, const H
   return servers == nullptr ? with_item(text, *root, member) : with_item(text, *servers, item);
 }
 
+/// Changes what starts the program. What a person added to the entry stays: times, variables,
+/// trust.
+Result<std::string> json_with_command(const AgentSetup& agent, std::string text,
+                                      const std::vector<std::size_t>& place,
+                                      const HookTarget& target) {
+  const auto wanted = parse_jsonc(entry_of(agent, target.mcp_command));
+  if (!wanted) return wanted.error();
+  const auto wanted_text = entry_of(agent, target.mcp_command);
+  for (const auto* name : {"command", "args"}) {
+    const auto* value = wanted->find(name);
+    if (value == nullptr) continue;
+    const auto written = wanted_text.substr(value->begin, value->end - value->begin);
+    const auto root = parse_jsonc(text);
+    if (!root) return root.error();
+    const auto& entry = root->items[place[0]].items[place[1]];
+    if (const auto* known = entry.find(name)) {
+      text.replace(known->begin, known->end - known->begin, written);
+    } else {
+      text = with_item(text, entry, "\"" + std::string(name) + "\": " + written);
+    }
+  }
+  return text;
+}
+
 // Codex's file.
 
-struct TomlLine {
-  std::size_t begin = 0;
-  std::size_t end = 0;  ///< Behind its line end.
-  std::string_view text;
-  bool is_header = false;
-};
-
-/// Returns the quotes of a text of several lines that the line leaves open; empty: none.
-std::string_view open_quotes(std::string_view line, std::string_view open) {
-  for (std::size_t at = 0; at < line.size();) {
-    if (!open.empty()) {
-      const auto end = line.find(open, at);
-      if (end == line.npos) return open;
-      at = end + open.size();
-      open = {};
-      continue;
-    }
-    if (line[at] == '#') return {};
-    for (const std::string_view quotes : {"\"\"\"", "'''"})
-      if (line.substr(at).starts_with(quotes)) open = quotes;
-    if (!open.empty()) {
-      at += open.size();
-    } else if (line[at] == '"' || line[at] == '\'') {
-      const auto quote = line[at++];
-      while (at < line.size() && line[at] != quote) at += quote == '"' && line[at] == '\\' ? 2 : 1;
-      ++at;
-    } else {
-      ++at;
-    }
-  }
-  return open;
+bool is_at_or_below(const KeyPath& path) {
+  return path.size() >= 2 && path[0] == "mcp_servers" && path[1] == entry_name;
 }
 
-std::vector<TomlLine> toml_lines(std::string_view text) {
-  std::vector<TomlLine> found;
-  std::string_view open;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const auto end = std::min(text.find('\n', begin), text.size() - 1) + 1;
-    auto line = text.substr(begin, end - begin);
-    while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
-    const auto first = line.find_first_not_of(" \t");
-    const bool is_header = open.empty() && first != line.npos && line[first] == '[' &&
-                           line.find(']', first) != line.npos &&
-                           line.find('=') > line.find(']', first);
-    found.push_back({begin, end, line, is_header});
-    open = open_quotes(line, open);
-    begin = end;
-  }
-  return found;
+bool is_our_table(const TomlStatement& statement) {
+  return statement.kind == TomlStatement::Kind::header && statement.path.size() == 2 &&
+         is_at_or_below(statement.path);
 }
 
-/// Returns the name of a table, without blanks and quotes.
-std::string table_name(std::string_view header) {
-  std::string name;
-  for (const char letter : header.substr(0, header.find(']')))
-    if (std::string_view(" \t[\"'").find(letter) == std::string_view::npos) name += letter;
-  return name;
-}
-
-/// The tables of the entry: their places, and the command in them.
+/// Our table in Codex's file, and the tables below it.
 struct TomlEntry {
-  std::vector<std::pair<std::size_t, std::size_t>> places{};
+  std::vector<TomlStatement> statements{};
   Words command{};
-  std::string text{};
+  bool is_there = false;
+  bool has_table = false;
 };
-
-void add_quoted(std::string_view line, Words& words) {
-  const auto read = nlohmann::json::parse("[" + std::string(line) + "]", nullptr, false);
-  if (!read.is_array() || read.empty()) return;
-  const auto& value = read.front();
-  if (value.is_string()) words.push_back(value);
-  if (value.is_array())
-    for (const auto& word : value)
-      if (word.is_string()) words.push_back(word);
-}
 
 Result<TomlEntry> toml_entry(std::string_view text) {
-  TomlEntry found;
-  bool is_ours = false;
-  bool is_below = false;
-  bool is_servers = false;
-  Words program;
+  const auto leaves = toml_leaves(text);
+  if (!leaves)
+    return refuse("it is not TOML: line " + std::to_string(leaves.error().line) + ": " +
+                  leaves.error().message);
+  TomlEntry found{.statements = toml_statements(text)};
   Words arguments;
-  for (const auto& line : toml_lines(text)) {
-    if (line.is_header) {
-      const auto name = table_name(line.text);
-      is_below = name.starts_with(std::string(toml_table) + ".");
-      is_ours = name == toml_table || is_below;
-      is_servers = name == "mcp_servers";
-    }
-    const auto first = line.text.find_first_not_of(" \t");
-    const auto rest = first == line.text.npos ? std::string_view() : line.text.substr(first);
-    const bool is_inline =
-        !line.is_header && !is_ours &&
-        (rest.starts_with("mcp_servers") || (is_servers && rest.starts_with(entry_name)));
-    if (is_inline)
-      return refuse("its MCP servers are not written as tables. Write [mcp_servers.NAME]");
-    if (!is_ours) continue;
-    if (!found.places.empty() && found.places.back().second == line.begin) {
-      found.places.back().second = line.end;
-    } else {
-      found.places.emplace_back(line.begin, line.end);
-    }
-    found.text += std::string(line.text) + "\n";
-    const auto equals = line.text.find('=');
-    if (is_below || line.is_header || equals == line.text.npos) continue;
-    const auto value = line.text.substr(equals + 1);
-    if (rest.starts_with("command")) add_quoted(value, program);
-    if (rest.starts_with("args")) add_quoted(value, arguments);
+  for (const auto& leaf : *leaves) {
+    if (!is_at_or_below(leaf.path)) continue;
+    found.is_there = true;
+    if (leaf.path.size() != 3) continue;
+    if (leaf.path.back() == "command" && leaf.value.is_string())
+      found.command.insert(found.command.begin(), leaf.value);
+    if (leaf.path.back() == "args" && leaf.value.is_array())
+      for (const auto& word : leaf.value)
+        if (word.is_string()) arguments.push_back(word);
   }
-  found.command = program;
   found.command.insert(found.command.end(), arguments.begin(), arguments.end());
-  if (!found.places.empty() && !is_own(found.command))
+  found.has_table = std::ranges::any_of(found.statements, is_our_table);
+  if (found.is_there && !is_own(found.command))
     return refuse("another MCP server has the name watchdog. Rename it");
+  if (found.is_there && !found.has_table)
+    return refuse("its MCP servers are not written as tables. Write [mcp_servers.NAME]");
   return found;
 }
 
@@ -306,6 +255,32 @@ std::string_view line_end_of(std::string_view text) {
   return text.find("\r\n") == text.npos ? "\n" : "\r\n";
 }
 
+/// Changes the two values. A person's own settings and comments in the table stay.
+std::string toml_with_command(std::string text, const TomlEntry& entry, const HookTarget& target) {
+  const auto& command = target.mcp_command;
+  std::string program = json_text(command.front());
+  std::string arguments = json_list({command.begin() + 1, command.end()});
+  bool is_ours = false;
+  std::size_t table = 0;
+  std::vector<std::pair<const TomlStatement*, std::string*>> changes;
+  for (const auto& statement : entry.statements) {
+    if (statement.kind == TomlStatement::Kind::header) {
+      is_ours = is_our_table(statement);
+      if (is_ours) table = statement.end;
+    }
+    if (!is_ours || statement.kind != TomlStatement::Kind::pair) continue;
+    if (statement.path == KeyPath{"command"}) changes.emplace_back(&statement, &program);
+    if (statement.path == KeyPath{"args"}) changes.emplace_back(&statement, &arguments);
+  }
+  const bool has_arguments =
+      std::ranges::any_of(changes, [&](const auto& change) { return change.second == &arguments; });
+  std::ranges::reverse(changes);
+  for (const auto& [place, value] : changes)
+    text.replace(place->value_begin, place->value_end - place->value_begin, *value);
+  if (!has_arguments) text.insert(table, "args = " + arguments + std::string(line_end_of(text)));
+  return text;
+}
+
 std::string with_toml(std::string text, const HookTarget& target) {
   const auto line_end = std::string(line_end_of(text));
   if (!text.empty() && text.back() != '\n') text += line_end;
@@ -313,9 +288,22 @@ std::string with_toml(std::string text, const HookTarget& target) {
   return text + toml_text(target.mcp_command, line_end);
 }
 
-/// Also takes the blank line that with_toml() puts before the table.
+/// Also takes the blank line that with_toml() puts before the table. Comments behind the last pair
+/// of a table belong to what follows.
 std::string without_toml(std::string text, const TomlEntry& entry) {
-  for (auto place = entry.places.rbegin(); place != entry.places.rend(); ++place) {
+  std::vector<std::pair<std::size_t, std::size_t>> places;
+  bool is_ours = false;
+  for (const auto& statement : entry.statements) {
+    const bool is_header = statement.kind == TomlStatement::Kind::header;
+    if (is_header) is_ours = is_at_or_below(statement.path);
+    if (!is_ours || statement.kind == TomlStatement::Kind::other) continue;
+    if (is_header) {
+      places.emplace_back(statement.begin, statement.end);
+    } else {
+      places.back().second = statement.end;
+    }
+  }
+  for (auto place = places.rbegin(); place != places.rend(); ++place) {
     auto begin = place->first;
     const auto before = std::string_view(text).substr(0, begin);
     const bool is_last = place->second == text.size();
@@ -327,6 +315,21 @@ std::string without_toml(std::string text, const TomlEntry& entry) {
     text.erase(begin, place->second - begin);
   }
   return text;
+}
+
+/// Returns the new text if it means the same as the old one, but for our entry.
+Result<std::string> if_same_beside(std::string_view before, std::string after) {
+  const auto of_others = [](std::string_view text) {
+    std::vector<std::pair<KeyPath, nlohmann::json>> values;
+    const auto leaves = toml_leaves(text);
+    if (!leaves) return std::optional<decltype(values)>();
+    for (const auto& leaf : *leaves)
+      if (!is_at_or_below(leaf.path)) values.emplace_back(leaf.path, leaf.value);
+    return std::optional(std::move(values));
+  };
+  const auto old = of_others(before);
+  if (old && old == of_others(after)) return after;
+  return refuse("its MCP servers are not written as tables. Write [mcp_servers.NAME]");
 }
 
 FoundHooks compared_entry(const Words& command, bool is_exact, const HookTarget& target) {
@@ -366,21 +369,31 @@ Result<std::string> with_mcp(const AgentSetup& agent, std::string_view text,
   const auto found = mcp_in(agent, text, target);
   if (!found) return found.error();
   if (found->state == HookState::present) return std::string(text);
-  auto bare = without_mcp(agent, text);
-  if (!bare) return bare;
-  return agent.form == HookForm::mcp_toml ? with_toml(std::move(*bare), target)
-                                          : with_json(agent, std::move(*bare), target);
+  const bool is_new = found->reporting.empty();
+  if (agent.form == HookForm::mcp_toml) {
+    const auto entry = toml_entry(text);
+    if (!entry) return entry.error();
+    return if_same_beside(text, is_new ? with_toml(std::string(text), target)
+                                       : toml_with_command(std::string(text), *entry, target));
+  }
+  if (is_new) return with_json(agent, std::string(text), target);
+  const auto root = parse_jsonc(text);
+  if (!root) return root.error();
+  const auto entry = json_entry(agent, *root);
+  if (!entry) return entry.error();
+  return json_with_command(agent, std::string(text), (*entry)->place, target);
 }
 
 Result<std::string> without_mcp(const AgentSetup& agent, std::string_view text) {
   if (agent.form == HookForm::mcp_toml) {
     const auto entry = toml_entry(text);
     if (!entry) return entry.error();
-    return without_toml(std::string(text), *entry);
+    if (!entry->is_there) return std::string(text);
+    return if_same_beside(text, without_toml(std::string(text), *entry));
   }
   const auto root = parse_jsonc(text);
   if (!root) return root.error();
-  const auto entry = json_entry(agent, *root, text);
+  const auto entry = json_entry(agent, *root);
   if (!entry) return entry.error();
   return *entry ? without_item(text, *root, (*entry)->place) : std::string(text);
 }
@@ -395,7 +408,7 @@ Result<FoundHooks> mcp_in(const AgentSetup& agent, std::string_view text,
   }
   const auto root = parse_jsonc(text);
   if (!root) return root.error();
-  const auto entry = json_entry(agent, *root, text);
+  const auto entry = json_entry(agent, *root);
   if (!entry) return entry.error();
   if (!*entry) return compared_entry({}, false, target);
   return compared_entry((*entry)->command, (*entry)->command == target.mcp_command, target);

@@ -120,6 +120,106 @@ TEST(McpSetup, servers_of_others_stay) {
   }
 }
 
+TEST(McpSetup, settings_of_a_person_in_the_table_stay) {
+  const auto& codex = mcp_agent_of("codex");
+  const std::string table =
+      "model = \"m\"\n\n# progress\n[mcp_servers.watchdog]\ntool_timeout_sec = 3600  # long tests\n"
+      "command = \"watchdog-monitor\"  # from the package\nenv_vars = [\n  [\"A\", \"B\"],\n]\n"
+      "args = [\"mcp\"]\n\n[mcp_servers.watchdog.env]\nLANG = \"C\"\n\n# --- my work profile\n"
+      "[profiles.work]\nmodel = \"o\"\n";
+  const auto moved = with_hooks(codex, table, mcp_target_at("http://other:1"));
+  ASSERT_TRUE(moved) << moved.error().message;
+  auto wanted = table;
+  wanted.replace(wanted.find("[\"mcp\"]"), 7, "[\"mcp\", \"--server\", \"http://other:1\"]");
+  EXPECT_EQ(*moved, wanted);
+  EXPECT_EQ(*with_hooks(codex, *moved, mcp_here), table);
+  EXPECT_EQ(
+      *without_hooks(codex, table),
+      "model = \"m\"\n\n# progress\n\n\n# --- my work profile\n[profiles.work]\nmodel = \"o\"\n");
+}
+
+TEST(McpSetup, the_table_may_be_written_in_any_form) {
+  const auto& codex = mcp_agent_of("codex");
+  for (const auto* form : {
+           "[mcp_servers.watchdog]\ncommand = 'watchdog-monitor'\nargs = ['mcp']\n",
+           "[mcp_servers.watchdog]\nargs = [\n  \"mcp\", # the server\n]\ncommand = "
+           "\"watchdog-monitor\"\n",
+           "[ mcp_servers . \"watchdog\" ]\n\"command\" = \"watchdog-monitor\"\nargs = [ \"mcp\" "
+           "]\n",
+           "mcp_servers_note = 1\n[mcp_servers.watchdog]\ncommand = "
+           "\"\"\"watchdog-monitor\"\"\"\nargs = [\"mcp\"]",
+           "\xEF\xBB\xBF[mcp_servers.watchdog]\r\ncommand = \"watchdog-monitor\"\r\nargs = "
+           "[\"mcp\"]\r\n",
+       }) {
+    EXPECT_EQ(hooks_in(codex, form, mcp_here)->state, HookState::present) << form;
+    const auto moved = with_hooks(codex, form, mcp_target_at("http://other:1"));
+    ASSERT_TRUE(moved) << form << moved.error().message;
+    EXPECT_EQ(hooks_in(codex, *moved, mcp_here)->server, "http://other:1") << *moved;
+    const auto bare = without_hooks(codex, form);
+    ASSERT_TRUE(bare) << form;
+    EXPECT_EQ(hooks_in(codex, *bare, mcp_here)->state, HookState::absent) << *bare;
+  }
+  // A table within a line cannot get a further one.
+  EXPECT_FALSE(with_hooks(codex, "mcp_servers = { other = { command = \"x\" } }\n", mcp_here));
+  EXPECT_TRUE(with_hooks(codex, "[mcp_servers]\nother = { command = \"x\" }\n", mcp_here));
+  EXPECT_FALSE(with_hooks(codex, "model = \n", mcp_here)) << "it is not TOML";
+}
+
+TEST(McpSetup, settings_of_a_person_in_the_entry_stay) {
+  for (const auto& agent : mcp_setups()) {
+    if (agent.form == HookForm::mcp_toml) continue;
+    auto document = json::parse(*with_hooks(agent, "", mcp_here));
+    auto& entry = document.begin().value()["watchdog"];
+    entry["timeout"] = 3'600'000;
+    entry["env"] = {{"LANG", "C"}};
+    entry["trust"] = true;
+    entry["enabled"] = false;
+    const auto moved = with_hooks(agent, document.dump(2), mcp_target_at("http://other:1"));
+    ASSERT_TRUE(moved) << agent.name;
+    const auto after = json::parse(*moved).begin().value()["watchdog"];
+    for (const auto* name : {"timeout", "env", "trust", "enabled"})
+      EXPECT_EQ(after[name], entry[name]) << agent.name << " " << name;
+    EXPECT_EQ(hooks_in(agent, *moved, mcp_here)->server, "http://other:1") << agent.name;
+    EXPECT_EQ(json::parse(*with_hooks(agent, *moved, mcp_here)), document) << agent.name;
+  }
+}
+
+TEST(McpSetup, all_of_a_random_file_stays_but_the_entry) {
+  const auto& codex = mcp_agent_of("codex");
+  const std::vector<std::string> pieces = {
+      "# a comment\n",
+      "\n",
+      "[tui]\n# inside\n",
+      "[mcp_servers.other]\ncommand = \"x\"\n",
+      "[[rules]]\nname = \"[mcp_servers.watchdog]\"\n",
+      "[profiles.\"a.b\"]\nmodel = 'm' # [x]\n",
+      "[long]\ntext = \"\"\"\n[mcp_servers.watchdog]\ncommand = \"dog\"\n\"\"\"\n",
+      "[lists]\nall = [\n  \"a\", # one\n  [\"b\"],\n]\n",
+      "[sub.mcp_servers.watchdog]\ncommand = \"dog\"\n"};
+  const std::string own =
+      "[mcp_servers.watchdog]\ncommand = \"watchdog-monitor\"\nargs = [\"mcp\"]\n";
+  std::mt19937 random(test::random_seed());
+  for (int round = 0; round < test::repetitions(2'000); ++round) {
+    auto left = pieces;
+    std::string before = "model = \"m\"\n";
+    std::string after;
+    while (!left.empty()) {
+      const auto at = random() % left.size();
+      (random() % 2 == 0 ? before : after) += left[at];
+      left.erase(left.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    // The first piece behind the entry is a table of its own, or a comment that stays.
+    after.insert(0, "# behind\n[end]\n");
+    const auto text = before + own + after;
+    const auto moved = with_hooks(codex, text, mcp_target_at("http://other:1"));
+    ASSERT_TRUE(moved) << text << moved.error().message;
+    EXPECT_TRUE(moved->starts_with(before) && moved->ends_with(after)) << text << "--\n" << *moved;
+    EXPECT_EQ(*with_hooks(codex, *moved, mcp_here), text);
+    EXPECT_EQ(*without_hooks(codex, text), before + after);
+    EXPECT_EQ(mcp_there_and_back(codex, before + after), before + after);
+  }
+}
+
 TEST(McpSetup, random_texts_are_refused_or_come_back) {
   std::mt19937_64 random(7'280'726);
   const std::string letters = "{}[]\",:=#'\n mcp_servers.watchdog\\/*\"\"\"";
