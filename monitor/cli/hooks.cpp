@@ -63,7 +63,8 @@ constexpr const char* hooks_footer =
     "\n"
     "--json: {\"agents\": [{\"agent\", \"program\", \"file\", \"hooks\", \"server\", "
     "\"reporting\", "
-    "\"missing\", \"untrusted\", \"lastSessionMs\" (ago), \"change\" (null: of status), "
+    "\"missing\", \"untrusted\", \"switchedOff\", \"lastSessionMs\" (ago), \"change\" (null: of "
+    "status), "
     "\"backup\", \"toDo\", \"error\"}]}\n"
     "\n";
 
@@ -319,6 +320,8 @@ void print_change(const HooksOptions& options, const AgentReport& report) {
       report.agent->name == "codex" && report.untrusted.empty() && report.change.empty();
   if (installs && !report.agent->to_do.empty() && !is_done)
     print_line("  " + std::string(report.agent->to_do));
+  if (installs && report.hooks.switched_off)
+    print_line("  " + name + " runs no hooks: \"disableAllHooks\" is true in this file.");
 }
 
 /// Returns the time of the newest report that came this way, of an agent's newest sessions; null:
@@ -371,6 +374,7 @@ void print_status(const std::vector<AgentReport>& reports, bool is_mcp_list) {
     auto hooks = report.error ? "refused" : std::string(name_of(report.hooks.state));
     if (!report.untrusted.empty())
       hooks += ", " + std::to_string(report.untrusted.size()) + " not trusted";
+    if (report.hooks.switched_off) hooks += ", switched off";
     table.add({std::string(report.agent->name),
                report.program.empty() ? "not found" : terminal_line(report.program), hooks,
                report.hooks.server.empty() ? "–" : terminal_line(report.hooks.server),
@@ -406,6 +410,7 @@ std::string as_json(const std::vector<AgentReport>& reports) {
     list("reporting", report.hooks.reporting);
     list("missing", report.hooks.missing);
     list("untrusted", report.untrusted);
+    out.field("switchedOff", report.hooks.switched_off);
     const auto age = [&](std::string_view key, const nlohmann::json& value) {
       out.key(key);
       if (value.is_null()) {

@@ -455,7 +455,12 @@ Result<FoundHooks> hooks_in(const AgentSetup& agent, std::string_view text,
   const auto root = parse_jsonc(text);
   if (!root) return root.error();
   const auto hooks = own_hooks(agent, *root);
-  return hooks ? Result<FoundHooks>(compared(agent, *hooks, target)) : hooks.error();
+  if (!hooks) return hooks.error();
+  auto found = compared(agent, *hooks, target);
+  // Claude Code and Copilot CLI have this switch.
+  const auto* off = root->find("disableAllHooks");
+  found.switched_off = off != nullptr && text.substr(off->begin, off->end - off->begin) == "true";
+  return found;
 }
 
 }  // namespace watchdog::monitor

@@ -75,6 +75,7 @@ struct FoundHooks {
   std::string server{};                  ///< Of the first hook; empty: there is none.
   std::vector<std::string> reporting{};  ///< Events with a hook that reports to a monitor.
   std::vector<std::string> missing{};    ///< Events of the target without one.
+  bool switched_off = false;             ///< The agent's settings forbid all hooks.
 };
 
 /// Checks that the target can be part of a shell command within JSON. Errors: `invalid`.

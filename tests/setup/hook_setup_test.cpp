@@ -299,5 +299,18 @@ TEST(HookSetup, the_plugin_of_claude_code_has_the_hooks_of_an_install) {
             "watchdog");
 }
 
+TEST(HookSetup, a_switch_that_forbids_all_hooks_is_seen) {
+  const auto& claude = *std::ranges::find(agent_setups(), "claude-code", &AgentSetup::name);
+  for (const auto& [text, off] : {std::pair("{}", false),
+                                  {"{\"disableAllHooks\": false}", false},
+                                  {"{\"disableAllHooks\": true}", true},
+                                  {"{\"disableAllHooks\": true, // for now\n}", true}}) {
+    EXPECT_EQ(hooks_in(claude, text, here)->switched_off, off) << text;
+    const auto with = with_hooks(claude, text, here);
+    ASSERT_TRUE(with) << text;
+    EXPECT_EQ(hooks_in(claude, *with, here)->switched_off, off) << *with;
+  }
+}
+
 }  // namespace
 }  // namespace watchdog::monitor
