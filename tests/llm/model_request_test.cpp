@@ -84,6 +84,38 @@ TEST(ModelRequest, a_request_that_asks_for_no_answer_is_not_a_model_request) {
   EXPECT_FALSE(model_request_from("GET", "/v1/responses", "").has_value());
 }
 
+TEST(ModelRequest, a_slash_at_the_end_of_its_path_changes_nothing) {
+  for (const char* target :
+       {"/v1/chat/completions/", "/v1/chat/completions/?a=b", "/v1/responses//", "/api/chat/",
+        "/v1/messages/", "/v1beta/models/m:generateContent/"})
+    EXPECT_TRUE(model_request_from("POST", target, "{}").has_value()) << target;
+}
+
+TEST(ModelRequest, of_a_cut_body_its_opening_is_known_and_its_end_is_not) {
+  const std::string whole =
+      R"({"model":"m","stream":true,"prompt_cache_key":"k","messages":[{"role":"system","content":"S"},{"role":"user","content":"U 1"},{"role":"assistant","content":"A"},{"role":"user","content":"V"}]})";
+  const auto read = *model_request_from("POST", "/v1/chat/completions", whole);
+  const auto first = whole.find("U 1") + 3;
+  for (std::size_t size = 0; size <= whole.size(); ++size) {
+    const auto cut =
+        *model_request_from_beginning("POST", "/v1/chat/completions", whole.substr(0, size));
+    EXPECT_TRUE(cut.is_cut);
+    EXPECT_FALSE(cut.readable);
+    EXPECT_TRUE(cut.messages.empty() && cut.unanswered.empty());
+    if (size >= first) {
+      EXPECT_EQ(cut.opening, read.opening) << size;
+    }
+    if (size <= whole.find("U 1")) {
+      EXPECT_TRUE(cut.opening == 0 || cut.opening != read.opening) << size;
+    }
+    if (size > first) {
+      EXPECT_EQ(cut.names.cache_key, "k");
+      EXPECT_TRUE(cut.stream);
+    }
+  }
+  EXPECT_FALSE(model_request_from_beginning("POST", "/v1/embeddings", whole).has_value());
+}
+
 TEST(ModelRequest, a_helpers_prompt_says_that_it_is_one) {
   struct Row {
     const char* body;

@@ -10,6 +10,7 @@
 
 #include "codec/fields.h"
 #include "facts/digest.h"
+#include "llm/cut_json.h"
 #include "llm/members.h"
 #include "text/json_writer.h"
 #include "text/utf8.h"
@@ -386,7 +387,8 @@ std::vector<Heard> messages_in(const json& body) {
 
 std::optional<ModelRequest> model_request_from(std::string_view method, std::string_view target,
                                                std::string_view body) {
-  const auto path = target.substr(0, target.find('?'));
+  auto path = target.substr(0, target.find('?'));
+  while (path.ends_with('/')) path.remove_suffix(1);
   const auto* endpoint = std::ranges::find_if(
       endpoints, [&](const Endpoint& row) { return path.ends_with(row.path); });
   if (method != "POST" || endpoint == std::end(endpoints)) return std::nullopt;
@@ -421,6 +423,22 @@ std::optional<ModelRequest> model_request_from(std::string_view method, std::str
   request.opening = combined(system, request.opening);
   if (request.setup == 0) request.setup = system;
   keep_messages(request, std::move(all));
+  return request;
+}
+
+std::optional<ModelRequest> model_request_from_beginning(std::string_view method,
+                                                         std::string_view target,
+                                                         std::string_view beginning) {
+  auto whole = model_request_from(method, target, closed_json(beginning));
+  if (!whole) return whole;
+  ModelRequest request;
+  request.is_cut = true;
+  request.model = std::move(whole->model);
+  request.stream = whole->stream;
+  request.names = std::move(whole->names);
+  const bool is_opened = std::ranges::any_of(
+      whole->messages, [](const MessageMark& mark) { return mark.who != Who::system; });
+  if (is_opened) request.opening = whole->opening;
   return request;
 }
 

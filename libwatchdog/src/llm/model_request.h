@@ -49,7 +49,8 @@ struct NewMessage {
 struct ModelRequest {
   std::string model{};
   bool stream = false;
-  bool readable = false;      ///< False: it is known only that it requests an answer.
+  bool readable = false;      ///< False: its messages are not known.
+  bool is_cut = false;        ///< Only its beginning was read.
   bool has_tools = false;     ///< It offers tools.
   bool is_helper = false;     ///< A known agent asks for a title, a summary and the like: its
                               ///< prompt says so. Nothing of it is the agent's own work.
@@ -69,5 +70,11 @@ struct ModelRequest {
 [[nodiscard]] std::optional<ModelRequest> model_request_from(std::string_view method,
                                                              std::string_view target,
                                                              std::string_view body);
+
+/// The same of a body whose beginning only is known: its model, its names, and its opening if that
+/// is in it (0: it is not). It is not `readable`: its newest messages are at its end.
+[[nodiscard]] std::optional<ModelRequest> model_request_from_beginning(std::string_view method,
+                                                                       std::string_view target,
+                                                                       std::string_view beginning);
 
 }  // namespace watchdog
