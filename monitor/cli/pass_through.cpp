@@ -49,8 +49,7 @@ std::optional<CancelRequest> cancel_of(const ExchangeBegan& began,
                                        const ObservationWriter& observation_writer,
                                        const TraceOwner& session_of_trace) {
   if (!cancelled.any()) return std::nullopt;
-  const auto request = model_request_from(began.method, began.target,
-                                          began.body ? std::string_view(*began.body) : "");
+  const auto request = model_request_of(began);
   const auto from = attribution_of(
       began, request ? &*request : nullptr,
       [&](std::string_view answer) { return observation_writer.owner_of(answer); },

@@ -327,9 +327,20 @@ bool outlasts_a_reminder(const History& history) {
 void claim_idle(History& history, const Event& event, const Policy& policy) {
   const Report& report = event.report;
   if (report.name == idle_reports::reminder && outlasts_a_reminder(history)) return;
-  if (history.lifecycle != Lifecycle::idle) resume(history, event.tick);
+  const bool was_idle = history.lifecycle == Lifecycle::idle;
+  const bool is_relayed = report.name == idle_reports::relayed;
+  // The proxy's own reason for a rest; an agent's texts are left out of alerts.
+  const bool gives_reason =
+      is_relayed && event.origin == ReportOrigin::proxy && !report.content.empty();
+  // It does not see a call that only the agent's hooks report.
+  if (gives_reason && history.lifecycle == Lifecycle::running && !history.open_calls->empty())
+    return;
+  if (!was_idle) resume(history, event.tick);
   history.lifecycle = Lifecycle::idle;
-  if (report.name == idle_reports::relayed) return;
+  if (gives_reason && !was_idle)
+    history.notes.edit().idle_why =
+        report.name + ": " + std::string(first_characters(report.content, why_chars_max));
+  if (is_relayed) return;
   drop_calls(history, event.seq, policy, [](const OpenCall&) { return true; });
   const bool failed = report.name == idle_reports::failed;
   if (!failed && report.name != idle_reports::interrupted) return;

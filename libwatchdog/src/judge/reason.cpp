@@ -189,6 +189,8 @@ std::string wait_in(const Notes& notes) {
 std::string rest_in(const History& history) {
   const auto& why = history.notes->idle_why;
   std::string text = "the answer is complete";
+  constexpr auto relayed = idle_reports::relayed;
+  if (why.starts_with(relayed)) text = why.substr(std::min(why.size(), relayed.size() + 2));
   if (why == idle_reports::interrupted) text = "a person interrupted the turn";
   if (why.starts_with(idle_reports::failed))
     text = "the turn ended without an answer" + why.substr(idle_reports::failed.size());
@@ -199,7 +201,21 @@ std::string rest_in(const History& history) {
   return text;
 }
 
-std::string progress_in(const History& history) {
+/// A prompt moves the agent, and not the model.
+std::string asked_in(const History& history, Instant now) {
+  const auto text = "asked " + lasted(now - history.last_change) + " ago; ";
+  const auto* server = server_note(history);
+  if (server != nullptr && is_busy(server->evidence.state))
+    return text + "the model server " + server_in_words(*server);
+  return text + (history.last_rise > history.last_change ? "the model answers"
+                                                         : "no sign of work from the model server");
+}
+
+std::string progress_in(const History& history, Instant now) {
+  // A relay of the session's requests heard nothing else since.
+  const bool asks = history.notes->relay_at > history.last_change && history.phase == "model";
+  if (asks && history.last_change_type == "input" && history.open_calls->empty())
+    return asked_in(history, now);
   const auto& recent = history.notes->words->recent;
   std::string text = "last progress: ";
   if (history.last_change_type == "tool_call" && !recent.empty()) {
@@ -228,7 +244,7 @@ std::string words_of(const Health& health, const History& history, const Policy&
     case HealthKind::starting:
       return "running; no progress reported yet";
     case HealthKind::progressing:
-      return progress_in(history);
+      return progress_in(history, now);
     case HealthKind::slow:
       if (health.pattern == Pattern::F5) return server_in(health, history);
       return pace_in(history, policy, false, now);

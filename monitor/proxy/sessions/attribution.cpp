@@ -192,6 +192,9 @@ std::string session_of_opening(const ExchangeBegan& began, const ModelRequest* r
   auto digest = combined(digest_of(host_of(began.peer)), digest_of(header(began, "user-agent")));
   digest = combined(digest, began.key_digest);
   if (request != nullptr) digest = combined(digest, request->opening);
+  // How it begins is not known. One client's requests usually share a connection.
+  if (request != nullptr && request->is_cut && request->opening == 0)
+    digest = combined(digest, began.connection);
   return session_id_from(std::string(agent.empty() ? "client" : agent) + "-" + hexadecimal(digest));
 }
 
@@ -206,6 +209,12 @@ void join_trace(const ExchangeBegan& began, const TraceOwner& tracer, Attributio
 }
 
 }  // namespace
+
+std::optional<ModelRequest> model_request_of(const ExchangeBegan& began) {
+  const auto body = began.body ? std::string_view(*began.body) : std::string_view();
+  return began.body_is_cut ? model_request_from_beginning(began.method, began.target, body)
+                           : model_request_from(began.method, began.target, body);
+}
 
 Attribution attribution_of(const ExchangeBegan& began, const ModelRequest* request,
                            const AnswerOwner& owner, const TraceOwner& tracer) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -41,6 +42,9 @@ using AnswerOwner = std::function<std::string(std::string_view answer)>;
 /// Returns the session of the trace of that id; empty: unknown. `guess`: the session by what is
 /// less sure than a trace.
 using TraceOwner = std::function<std::string(const std::string& trace, const std::string& guess)>;
+
+/// Reads the request's body as far as it is known; nothing: the request asks for no answer.
+[[nodiscard]] std::optional<ModelRequest> model_request_of(const ExchangeBegan& began);
 
 /// `request` is null for what asks for no answer. Ids of clients stay as they are where they are
 /// valid ids and hold no secret; else they become their digest, behind what of them may be read.

@@ -77,6 +77,8 @@ News Conversation::ask(const ModelRequest& request) {
   news.answered = thread.latest == Answer::whole;
   news.calling = news.answered && thread.asked_calls;
   if (news.repeated && thread.asking > 0) news.repeated = false;  // two at once, on purpose
+  news.redirected = news.repeated && thread.latest == Answer::elsewhere;
+  if (news.redirected) news.repeated = false;
   add_results(thread, request, known, news);
   // An agent that goes on without a result does not wait for it.
   thread.calls.clear();

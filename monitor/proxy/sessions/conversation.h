@@ -17,11 +17,12 @@ struct News {
   std::uint64_t thread = 0;        ///< Which of the session's threads it belongs to.
   std::vector<ToolRequest> calls;  ///< That only its results prove: the answer was not read.
   std::vector<ToolAnswer> results;
-  std::string words;       ///< All else that is new.
-  bool compacted = false;  ///< The agent forgot what was before.
-  bool repeated = false;   ///< It is the thread's latest request once more, and
-  bool answered = false;   ///< that one had got its whole answer, or
-  bool calling = false;    ///< one that asked for calls.
+  std::string words;        ///< All else that is new.
+  bool compacted = false;   ///< The agent forgot what was before.
+  bool redirected = false;  ///< It is the latest request, asked at another address.
+  bool repeated = false;    ///< It is the thread's latest request once more, and
+  bool answered = false;    ///< that one had got its whole answer, or
+  bool calling = false;     ///< one that asked for calls.
 };
 
 /// The memory of a session: for each of its newest threads, digests and open calls. An agent has
@@ -35,8 +36,9 @@ class Conversation {
   [[nodiscard]] News ask(const ModelRequest& request);
 
   enum class Answer : std::uint8_t {
-    none,    ///< there was none, or half of one
-    unread,  ///< its text is not known
+    none,       ///< there was none, or half of one
+    elsewhere,  ///< the server named another address
+    unread,     ///< its text is not known
     whole
   };
   /// The thread's request is over. Calls without an id get one, made of `request_name`.

@@ -32,8 +32,11 @@ struct ExchangeBegan {
   std::vector<std::pair<std::string, std::string>> headers;
   std::uint64_t key_digest =
       0;  ///< Of the credentials, to distinguish clients; 0: there were none.
-  std::shared_ptr<const std::string> body;  ///< Null: too large to be looked into.
-  bool is_tunnel = false;                   ///< A WebSocket: only the size of its data is known.
+  /// Unpacked, if it came packed; null: it is not read.
+  std::shared_ptr<const std::string> body;
+  bool body_is_cut = false;  ///< `body` is its beginning: it is too large.
+  std::string unread{};      ///< Why the body, or the rest of it, is not read; empty: it is.
+  bool is_tunnel = false;    ///< A WebSocket: only the size of its data is known.
   /// The client's process; empty: on another machine, in a container, or not found.
   std::optional<ProcessFacts> process{};
 };

@@ -12,15 +12,25 @@ namespace {
 using How = ExchangeEnded::How;
 constexpr std::size_t error_bytes_max = 16U << 10U;
 
+bool is_of_events(std::string_view content_type) {
+  constexpr std::string_view events = "text/event-stream";
+  return std::ranges::equal(content_type.substr(0, events.size()), events, [](char x, char y) {
+    return (x >= 'A' && x <= 'Z' ? static_cast<char>(x - 'A' + 'a') : x) == y;
+  });
+}
+
 }  // namespace
 
 void ObservedExchange::begin_answer(const AnswerBegan& began) {
   status = began.status;
   retry_after = began.retry_after;
   limit_end = began.limit_end;
-  const auto& coding = began.content_encoding;
-  is_read = coding.empty() || coding == "identity";
-  if (!is_read) return;
+  is_read = began.content_encoding.empty() || began.content_encoding == "identity";
+  if (!is_read) {
+    coding = began.content_encoding;
+    return;
+  }
+  is_stream = is_of_events(began.content_type);
   loop = std::make_unique<TextLoop>();
   answer.emplace(began.status, began.content_type,
                  [to = loop.get()](std::string_view text) { (void)to->feed(text); });
@@ -29,8 +39,17 @@ void ObservedExchange::begin_answer(const AnswerBegan& began) {
 void ObservedExchange::feed(std::string_view bytes) {
   ++pieces;
   if (!answer || !is_read) return;
+  if (is_stream && !has_event) find_event(bytes);
   answer->feed(bytes);
   if (is_error(status)) error_body.append(bytes, 0, error_bytes_max - error_body.size());
+}
+
+void ObservedExchange::find_event(std::string_view bytes) {
+  for (const char c : bytes) {
+    const bool is_blank = c == '\n' || c == '\r';
+    has_event |= at_line_begin && !is_blank && c != ':';
+    at_line_begin = is_blank;
+  }
 }
 
 const ObservedAnswer& ObservedExchange::heard() const {
@@ -45,6 +64,11 @@ double ObservedExchange::tokens() const {
   return static_cast<double>(std::max(reported, unread));
 }
 
+std::string ObservedExchange::why_unread() const {
+  return "the server answered, and the answer is not read here" +
+         (coding.empty() ? std::string() : ": it is compressed by " + coding.substr(0, 32));
+}
+
 ExchangeFault ObservedExchange::fault(const ExchangeEnded& ended) const {
   const auto& so_far = heard();
   // Some clients hang up as soon as they have read that this is all.
@@ -56,12 +80,17 @@ ExchangeFault ObservedExchange::fault(const ExchangeEnded& ended) const {
     return {.text = ended.message.empty() ? std::string(name_of(ended.how)) : ended.message,
             .waits_for = is_of_server ? backend : std::string_view()};
   }
+  if (is_redirect(status))
+    return {.text = "HTTP " + std::to_string(status) + ": the server names another address",
+            .is_redirect = true};
   if (is_error(status)) {
     return {.text = "HTTP " + std::to_string(status) +
                     (so_far.error.empty() ? "" : ": " + so_far.error),
             .waits_for = wait_after_refusal(status, so_far.error)};
   }
   if (!so_far.error.empty()) return {.text = so_far.error};
+  if (is_read && is_stream && !has_event)
+    return {.text = "the server ended its stream without an event", .waits_for = backend};
   const bool broke_off = is_read && so_far.begun && !so_far.complete && !so_far.lost;
   if (!broke_off) return {};
   return {.text = "the answer broke off before its end", .waits_for = backend};

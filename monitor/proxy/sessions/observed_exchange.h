@@ -19,6 +19,7 @@ namespace watchdog::monitor {
 struct ExchangeFault {
   std::string text{};            ///< For people; empty: it is none.
   std::string_view waits_for{};  ///< What the session waits for because of it; empty: nothing.
+  bool is_redirect = false;      ///< The server names another address.
 };
 
 /// An exchange that is not over. A plain value with a few questions about it.
@@ -33,8 +34,12 @@ struct ObservedExchange {
   bool helps = false;      ///< Of a helper: the agent does not wait for the answer.
   bool is_tunnel = false;  ///< A WebSocket: its requests are not known.
   int status = 0;
-  bool is_read = true;  ///< The answer can be read, and all of it was.
-  bool waits = false;   ///< The session was reported to wait because of it.
+  bool is_read = true;        ///< The answer can be read, and all of it was.
+  std::string coding{};       ///< Of an answer that cannot.
+  bool is_stream = false;     ///< Of events, and
+  bool has_event = false;     ///< one began: comments are none.
+  bool at_line_begin = true;  ///< There the next byte of the stream stands.
+  bool waits = false;         ///< The session was reported to wait because of it.
   std::optional<Millis> retry_after{};
   std::optional<WallTime> limit_end{};  ///< As its headers say.
   std::string error_body{};             ///< The beginning, if `status` is an error.
@@ -51,10 +56,14 @@ struct ObservedExchange {
   void begin_answer(const AnswerBegan& began);
   /// A part of the answer's body came. The caller reports repeated text.
   void feed(std::string_view bytes);
+  /// Looks for the first event of a stream.
+  void find_event(std::string_view bytes);
   /// Tokens of the answer so far; pieces, if nobody counts tokens.
   [[nodiscard]] double tokens() const;
   /// The part of the answer that was read.
   [[nodiscard]] const ObservedAnswer& heard() const;
+  /// Why the answer is not known, as a clause for people.
+  [[nodiscard]] std::string why_unread() const;
   [[nodiscard]] ExchangeFault fault(const ExchangeEnded& ended) const;
   /// When the client may try again; nothing: the server does not say it.
   [[nodiscard]] std::optional<WallTime> end_of_wait(std::string_view what, WallTime now) const;

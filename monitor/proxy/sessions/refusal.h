@@ -10,6 +10,10 @@ namespace watchdog::monitor {
   return status >= 400;
 }
 
+[[nodiscard]] constexpr bool is_redirect(int status) noexcept {
+  return status >= 300 && !is_error(status);
+}
+
 /// Returns the subject of the wait after an error (see wait_reports); empty: none. Some servers
 /// have only a text where others have a status.
 [[nodiscard]] std::string_view wait_after_refusal(int status, std::string_view error);

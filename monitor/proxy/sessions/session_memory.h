@@ -27,6 +27,7 @@ struct SessionMemory {
   std::vector<std::uint64_t> open;  ///< Exchanges.
   WallTime beat_at{};
   bool has_tools = false;                   ///< It offered some.
+  bool has_unread = false;                  ///< It was reported that a request is not read.
   std::optional<ProcessFacts> process{};    ///< Its agent's, as reported.
   std::optional<ProcessFacts> once_seen{};  ///< Asked once; maybe it does nothing else.
   std::string waits_for{};                  ///< As reported because of its latest requests.

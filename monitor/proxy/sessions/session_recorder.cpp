@@ -80,6 +80,13 @@ Report call_report(const ToolRequest& call) {
   return report;
 }
 
+/// Returns the report that the agent has its answer, or will get none.
+Report rest_after(const ObservedExchange& exchange, bool is_unread, const std::string& fault) {
+  if (!fault.empty()) return said(ReportKind::idle, std::string(idle_reports::failed), fault);
+  return said(ReportKind::idle, std::string(idle_reports::relayed),
+              is_unread ? exchange.why_unread() : std::string());
+}
+
 std::string name_of_request(std::uint64_t number) {
   return "request-" + std::to_string(number);
 }
@@ -158,8 +165,7 @@ struct SessionRecorder::State {
   // One exchange.
 
   void begin(std::uint64_t number, const ExchangeBegan& began) {
-    const auto request = model_request_from(began.method, began.target,
-                                            began.body ? std::string_view(*began.body) : "");
+    const auto request = model_request_of(began);
     const auto owner = [this](std::string_view answer) { return owners.owner_of(answer); };
     const auto from =
         attribution_of(began, request ? &*request : nullptr, owner, options.session_of_trace);
@@ -195,13 +201,19 @@ struct SessionRecorder::State {
     memory.open.push_back(number);
     if (helps) return;
     memory.has_tools |= request->has_tools;
+    if (!began.unread.empty() && !std::exchange(memory.has_unread, true))
+      say(from.session, said(ReportKind::message, "server", began.unread));
+    if (memory.waits_for == wait_reports::retry) {
+      memory.waits_for.clear();
+      say(from.session, said(ReportKind::resume, std::string(wait_reports::retry)));
+    }
     const auto news = memory.conversation.ask(*request);
     exchange.thread = news.thread;
     ++memory.requests;
     report_news(from.session, news);
 
     // A repeated request without an answer, or for another answer, is not an iteration.
-    const bool goes_round = !news.repeated || news.calling;
+    const bool goes_round = !news.redirected && (!news.repeated || news.calling);
     // A helper's request does not complete calls.
     const bool alone = !memory.conversation.has_open_calls(news.thread);
     beat(from.session, memory, goes_round ? Source::loop : Source::relay, "model",
@@ -372,7 +384,8 @@ struct SessionRecorder::State {
       memory.refused_at = now;
       return false;
     }
-    if (is_dead(memory)) {
+    const bool hung_up = memory.waits_for == wait_reports::retry;
+    if (!hung_up && is_dead(memory)) {
       auto end = said(ReportKind::end);
       end.detail = Outcome{.kind = OutcomeKind::failed,
                            .reason = std::string(memory.refused_reason),
@@ -385,8 +398,9 @@ struct SessionRecorder::State {
         {retry_wait, retry_wait_gaps * memory.refused_gap, memory.refused_pause + retry_wait});
     // A login may take any time.
     if (memory.waits_for == wait_reports::login || now - *memory.refused_at < bound) return false;
-    say(session, said(ReportKind::wait, std::string(wait_reports::input),
-                      memory.refused_why + "; no request for " + in_seconds(bound)));
+    const auto why = memory.refused_why + "; no request for " + in_seconds(bound);
+    say(session, hung_up ? said(ReportKind::idle, std::string(idle_reports::relayed), why)
+                         : said(ReportKind::wait, std::string(wait_reports::input), why));
     return true;
   }
 
@@ -404,7 +418,7 @@ struct SessionRecorder::State {
     if (!is_whole) heard.calls.clear();
     using Answer = Conversation::Answer;
     auto answer = is_whole ? Answer::whole : Answer::unread;
-    if (!fault.text.empty()) answer = Answer::none;
+    if (!fault.text.empty()) answer = fault.is_redirect ? Answer::elsewhere : Answer::none;
     memory.conversation.answer(exchange.thread, answer, heard.calls, name_of_request(number));
 
     // With what it cost, before anything says that it is over.
@@ -421,15 +435,18 @@ struct SessionRecorder::State {
     memory.is_closing |= exchange.final;
     std::erase(memory.open, number);
     const bool closes = !asks(memory) && std::exchange(memory.is_closing, false);
-    const bool rests = answer != Answer::unread && ended.how != How::stopped && !exchange.waits &&
-                       !ended.client_died;
+    const bool rests = ended.how != How::stopped && !exchange.waits && !ended.client_died;
     if (ended.how == How::denied && !exchange.restarts) {
       say(session, cancelled_end(ended.cancel));  // without its model, its agent cannot go on
       memory.waits_for.clear();
     } else if (!closes && rests && !asks(memory) && !memory.conversation.has_open_calls()) {
-      say(session, fault.text.empty() || ended.how != How::answered
-                       ? said(ReportKind::idle, std::string(idle_reports::relayed))
-                       : said(ReportKind::idle, std::string(idle_reports::failed), fault.text));
+      if (ended.how == How::client_gone && !fault.text.empty()) {
+        wait_for_retry(exchange, memory, fault.text);
+      } else {
+        const bool is_answered = ended.how == How::answered;
+        say(session, rest_after(exchange, answer == Answer::unread,
+                                is_answered ? fault.text : std::string()));
+      }
     }
     // Last: what was slow is not to be judged by its pace before it is known to be over.
     if (exchange.evidence && exchange.evidence->state != ServerState::over)
@@ -444,6 +461,19 @@ struct SessionRecorder::State {
       memory.is_over = true;
       memory.waits_for.clear();
     }
+  }
+
+  /// The client hung up: it may ask again at once. If it does not, the turn is over without an
+  /// answer (has_given_up).
+  void wait_for_retry(const ObservedExchange& exchange, SessionMemory& memory,
+                      const std::string& why) {
+    memory.waits_for = wait_reports::retry;
+    memory.refused_why = why;
+    memory.refused_gap = std::max(now - memory.refused_at.value_or(now), Millis{0});
+    memory.refused_at = now;
+    memory.refused_pause = Millis{0};
+    refused.insert(exchange.session);
+    say(exchange.session, said(ReportKind::wait, std::string(wait_reports::retry), why));
   }
 
   /// Only its cost counts, reported with the agent's next sign. A denied WebSocket ends the session

@@ -239,5 +239,29 @@ TEST(Attribution, the_last_request_says_so) {
       attributed({{"x-dynamo-session-id", "d"}, {"X-Dynamo-Session-Final", "false"}}).final);
 }
 
+TEST(Attribution, large_requests_are_as_many_conversations_as_small_ones) {
+  const auto session_of = [](const std::string& beginning, std::uint64_t connection) {
+    auto began = asked({{"User-Agent", "OpenAI/JS 6.1"}});
+    began.body = std::make_shared<const std::string>(beginning);
+    began.body_is_cut = true;
+    began.connection = connection;
+    const auto request = model_request_of(began);
+    return attribution_of(began, &*request).session;
+  };
+  const std::string begin = R"({"model":"m","messages":[{"role":"user","content":)";
+  const auto one = session_of(begin + R"("Name an apple"},{"role":"user","content":"data:)", 1);
+  EXPECT_EQ(session_of(begin + R"("Name an apple"},{"role":"assistant")", 2), one)
+      << "the next round of the same conversation";
+  EXPECT_NE(session_of(begin + R"("Name a leaf"},{"role":"user","content":"data:)", 1), one);
+  EXPECT_EQ(attributed({{"User-Agent", "OpenAI/JS 6.1"}}, begin + R"("Name an apple"}]})").session,
+            one)
+      << "its small rounds";
+  // Nothing is known of how they begin: each client is one.
+  const std::string blind = R"({"model":"m","tools":[)";
+  EXPECT_NE(session_of(blind, 1), session_of(blind, 2));
+  EXPECT_EQ(session_of(blind, 1), session_of(blind, 1));
+  EXPECT_NE(session_of("garbage", 1), session_of("garbage", 2));
+}
+
 }  // namespace
 }  // namespace watchdog::monitor

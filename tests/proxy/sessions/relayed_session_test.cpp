@@ -53,7 +53,7 @@ class Judged : public Relaying {
   HealthKind health() { return observer->find("s")->judged.health.kind; }
   std::string reason() {
     const auto judged = observer->find("s")->judged;
-    return reason_of(judged.health, judged.history, *judged.policy);
+    return reason_of(judged.health, judged.history, *judged.policy, store.now());
   }
   Lifecycle lifecycle() { return observer->find("s")->judged.history.lifecycle; }
   /// All healths that it ever had.
@@ -284,6 +284,91 @@ TEST_F(Judged, a_client_that_gives_up_on_a_slow_server_again_and_again_is_not_ca
     judge();
   }
   EXPECT_EQ(path().find("stuck"), std::string::npos) << path();
+}
+
+TEST_F(Judged, a_client_that_hung_up_never_has_a_complete_answer) {
+  for (const int pieces : {-1, 0, 3}) {  // -1: not even a head
+    session = "s";
+    const auto exchange = begin({user("U" + std::to_string(pieces))});
+    if (pieces >= 0) head(exchange);
+    for (int n = 0; n < pieces; ++n) delta(exchange, {{"content", "leaf "}});
+    judge();
+    end(exchange, How::client_gone, "the client hung up after 1.2 s");
+    judge();
+    EXPECT_EQ(lifecycle(), Lifecycle::waiting) << "it may ask again";
+    EXPECT_EQ(reason(), "Waits for retry: the client hung up after 1.2 s");
+    pass(30s);
+    EXPECT_EQ(lifecycle(), Lifecycle::waiting);
+    pass(40s);
+    EXPECT_EQ(lifecycle(), Lifecycle::idle) << "it is the person's turn";
+    EXPECT_EQ(reason(), "The client hung up after 1.2 s; no request for 60 s");
+    pass(900s);
+    EXPECT_EQ(lifecycle(), Lifecycle::idle);
+  }
+  // The next try ends the wait, and has an answer.
+  end(begin({user("V")}), How::client_gone, "the client hung up after 1.2 s");
+  judge();
+  const auto again = begin({user("V")});
+  judge();
+  EXPECT_EQ(lifecycle(), Lifecycle::running);
+  answer_text(again, "Here it is.");
+  judge();
+  EXPECT_EQ(reason(), "The answer is complete");
+  pass(900s);
+  EXPECT_EQ(reason(), "The answer is complete");
+}
+
+TEST_F(Judged, a_client_that_hung_up_and_works_on_is_not_at_rest) {
+  end(begin({user("U")}), How::client_gone, "the client hung up after 1.2 s");
+  judge();
+  // Its hooks report what the proxy does not see.
+  Report call;
+  call.kind = ReportKind::tool_call;
+  call.name = "Bash";
+  call.call_id = "c1";
+  call.at = now;
+  reported = {{.session = "s", .creation = Creation::attach, .reports = {call}}};
+  judge();
+  pass(120s);
+  EXPECT_EQ(lifecycle(), Lifecycle::running);
+  EXPECT_EQ(reason().find("hung up"), std::string::npos) << reason();
+}
+
+TEST_F(Judged, a_client_that_hangs_up_when_all_was_said_has_its_answer) {
+  const auto exchange = begin({user("U")});
+  head(exchange);
+  delta(exchange, {{"content", "All"}}, "stop");
+  end(exchange, How::client_gone, "the client hung up after 1.2 s");
+  judge();
+  EXPECT_EQ(reason(), "The answer is complete");
+}
+
+TEST_F(Judged, an_answer_that_is_not_read_says_so) {
+  const auto exchange = begin({user("U")});
+  head(exchange, 200, "br");
+  end(exchange);
+  judge();
+  EXPECT_EQ(lifecycle(), Lifecycle::idle);
+  EXPECT_EQ(reason(),
+            "The server answered, and the answer is not read here: it is compressed by br");
+}
+
+TEST_F(Judged, a_prompt_alone_does_not_show_work) {
+  const auto exchange = begin({user("U")});
+  judge();
+  pass(32s);
+  EXPECT_EQ(reason(), "Asked 32 s ago; no sign of work from the model server");
+  see(exchange,
+      ExchangeEvidence{{.state = ServerState::reading, .done = 5, .total = 9}, "it reads"});
+  pass(8s);
+  EXPECT_EQ(reason().find("Asked 40 s ago; the model server reads the prompt"), 0U) << reason();
+  see(exchange, ExchangeEvidence{{.state = ServerState::unknown}, ""});
+  head(exchange);
+  for (int n = 0; n < 8; ++n) {
+    delta(exchange, {{"content", "word "}});
+    pass(1s);
+  }
+  EXPECT_EQ(reason(), "Asked 48 s ago; the model answers");
 }
 
 TEST_F(Judged, a_prompt_that_is_read_for_long_is_slow_and_a_server_that_hangs_is_named) {

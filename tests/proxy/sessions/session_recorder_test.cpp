@@ -61,6 +61,9 @@ TEST_F(Relaying, an_open_request_beats_quiet_or_not_and_never_more_often_than_as
   news();
   now += 60s;
   hear(recorder.beat(now));
+  EXPECT_EQ(news(), "idle relay 'the client hung up; no request for 60 s'");
+  now += 60s;
+  hear(recorder.beat(now));
   EXPECT_EQ(news(), "") << "nothing is open";
 }
 
@@ -155,8 +158,12 @@ TEST_F(Relaying, each_kind_of_failure_is_reported_in_its_own_words) {
       {How::answered, 200, "data: {\"choices\":[{\"delta\":{}}]}\n\n",
        "relay; message server 'the answer broke off before its end'; "
        "wait backend 'the answer broke off before its end'"},
-      {How::answered, 200, "<html>", "relay"},
-      {How::client_gone, 200, "", "relay; message client 'because'; idle relay"},
+      {How::answered, 200, ": ping\n\n",
+       "relay; message server 'the server ended its stream without an event'; "
+       "wait backend 'the server ended its stream without an event'"},
+      {How::answered, 200, "<html>",
+       "relay; idle relay 'the server answered, and the answer is not read here'"},
+      {How::client_gone, 200, "", "relay; message client 'because'; wait retry 'because'"},
       {How::refused, 0, "", "relay; message server 'because'; wait backend 'because'"},
       {How::lost, 200, "", "relay; message server 'because'; wait backend 'because'"},
       {How::malformed, 0, "", "relay; message server 'because'; wait backend 'because'"},
@@ -192,13 +199,14 @@ TEST_F(Relaying, no_message_is_reported_from_an_answer_that_was_not_seen_whole) 
   delta(one, {}, "stop");
   news();
   end(one);
-  EXPECT_EQ(news(), "relay tokens=2");
+  const std::string unread = "idle relay 'the server answered, and the answer is not read here";
+  EXPECT_EQ(news(), "relay tokens=2; " + unread + "'");
   const auto two = begin({user("U"), calls({asked_call("k", R"({"x":1})")}), result("k", "K")});
   EXPECT_EQ(news(), R"(tool_call run #k '{"x":1}'; tool_result run #k 'K'; loop 2 model tokens=2)");
   head(two, 200, "gzip");
   see(two, AnswerPiece{"\x1F\x8B"});
   end(two);
-  EXPECT_EQ(news(), "relay tokens=3");
+  EXPECT_EQ(news(), "relay tokens=3; " + unread + ": it is '");
 }
 
 TEST_F(Relaying, a_client_that_hangs_up_after_the_last_word_has_the_whole_answer) {
@@ -440,6 +448,57 @@ TEST_F(Relaying, many_exchanges_take_bounded_memory) {
   EXPECT_GT(reports, 3U * static_cast<std::size_t>(count));
   EXPECT_LT(mallinfo2().uordblks, half + half / 8 + 1) << "as much after all of them as after half";
   EXPECT_LE(small.beat(now + 1h).size(), 64U + 16'384U);
+}
+
+TEST_F(Relaying, a_request_that_is_sent_elsewhere_ends_and_its_next_try_is_none) {
+  for (const int status : {301, 302, 303, 307, 308}) {
+    session = "s";
+    const auto words = "Do " + std::to_string(status);
+    const auto one = begin({user(words)});
+    news();
+    head(one, status);
+    end(one);
+    const auto why = "'HTTP " + std::to_string(status) + ": the server names another address'";
+    EXPECT_TRUE(news().ends_with("; message server " + why + "; idle error " + why)) << status;
+    const auto two = begin({user(words)}, "/v1/chat/completions/");
+    const auto again = news();
+    EXPECT_TRUE(again.starts_with("relay model") && again.find(';') == again.npos)
+        << "neither a prompt nor a retry nor a round: " << again;
+    answer_text(two, "Done");
+    news();
+  }
+}
+
+TEST_F(Relaying, an_answer_that_cannot_be_read_ends_too) {
+  const auto one = begin({user("U")});
+  head(one, 200, "br");
+  see(one, AnswerPiece{"\x1B"});
+  news();
+  end(one);
+  EXPECT_EQ(
+      news(),
+      "relay tokens=1; idle relay 'the server answered, and the answer is not read here: it is '");
+  const auto two = begin({user("V")});
+  head(two);
+  see(two, AnswerSkipped{.bytes = 100});
+  news();
+  end(two);
+  EXPECT_EQ(news(),
+            "relay tokens=1; idle relay 'the server answered, and the answer is not read here'");
+}
+
+TEST_F(Relaying, why_a_request_is_not_read_is_said_once_a_session) {
+  const auto ask = [this] {
+    ExchangeBegan began{.method = "POST", .target = "/v1/responses", .session = "s"};
+    began.unread = "the request is compressed by zstd";
+    see(++exchanges, std::move(began));
+    const auto said = news();
+    end(exchanges);
+    news();
+    return said;
+  };
+  EXPECT_EQ(ask(), "message server 'the request is compressed by zstd'; loop 1 model");
+  EXPECT_EQ(ask(), "loop 2 model");
 }
 
 }  // namespace
