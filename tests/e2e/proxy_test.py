@@ -2,6 +2,7 @@
 """What passes through the proxy: bytes as they are, whoever misbehaves."""
 
 import contextlib
+import gzip
 import http.client
 import json
 import os
@@ -80,6 +81,13 @@ class ProxyTest(unittest.TestCase):
         asked.request("GET", f"/api/autonomous/sessions/{session}/events")
         return asked.getresponse().read().decode()
 
+    def eventually(self, holds):
+        """The reports of a request follow it a little later."""
+        end = time.monotonic() + PATIENCE_S
+        while not holds() and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertTrue(holds())
+
     def log(self):
         self.server.log.flush()
         return pathlib.Path(self.server.log.name).read_text()
@@ -125,7 +133,7 @@ class ProxyTest(unittest.TestCase):
         head, body = self.upstream.requests.get()
         self.assertEqual(head.replace(self.upstream.url[7:].encode(), b"SERVER"),
                          b"POST /v1/chat/completions?x=%2F1 HTTP/1.1\r\nHost: SERVER\r\nauthorization: Bearer k\r\n"
-                         b"X-B: 1\r\nx-b: 2\r\nContent-Length: " + str(len(CHAT)).encode())
+                         b"X-B: 1\r\nx-b: 2\r\nAccept-Encoding: identity\r\nContent-Length: " + str(len(CHAT)).encode())
         self.assertEqual(body, CHAT)
 
     def test_each_piece_comes_before_the_next_is_written(self):
@@ -394,10 +402,7 @@ class ProxyTest(unittest.TestCase):
         told.request("POST", "/v1/logs", json.dumps(logs), {"Content-Type": "application/json"})
         self.assertEqual(told.getresponse().status, 200)
         self.response(post(b"/v1/chat/completions", CHAT, b"traceparent: 00-%s-00f067aa0ba902b7-01\r\n" % trace.encode()))
-        end = time.monotonic() + PATIENCE_S
-        while '"origin":"proxy"' not in self.events("told") and time.monotonic() < end:
-            time.sleep(0.05)
-        self.assertIn('"origin":"proxy"', self.events("told"))
+        self.eventually(lambda: '"origin":"proxy"' in self.events("told"))
 
     def test_connections_are_used_again_also_for_requests_that_came_early(self):
         def answer(connection, head, body):
@@ -506,6 +511,94 @@ class ProxyTest(unittest.TestCase):
         self.assertIn("certificate is refused", json.loads(body)["error"]["message"])
         self.begin_before(self.upstream.url, more_environment={"WATCHDOG_PROXY_CA_FILE": str(TLS / "cert.pem")})
         self.assertEqual(self.response(post(b"/v1/chat/completions", CHAT))[0], 200)
+
+    def test_pages_of_other_sites_read_no_answers_unless_their_origin_is_named(self):
+        def answer(connection, head, body):
+            respond(connection, b"{}", headers=b"Access-Control-Allow-Origin: *\r\nACCESS-control-Expose-Headers: X\r\nX-Kept: 1\r\n")
+
+        self.begin(answer, more_environment={"WATCHDOG_PROXY_ALLOWED_ORIGINS": "http://front.lan:8000"})
+        for origin, asked, permitted in ((b"http://evil.example", 403, False), (b"http://front.lan:8000", 200, True), (b"", 200, True)):
+            header = b"Origin: %s\r\n" % origin if origin else b""
+            status, head, _ = self.response(get(b"/v1/models", header + b"Connection: close\r\n"))
+            self.assertEqual((status, b"access-control" in head.lower()), (200, permitted), origin)
+            self.assertIn(b"X-Kept: 1", head)
+            status, head, body = self.response(post(b"/v1/chat/completions", CHAT, header))
+            self.assertEqual((status, b"access-control" in head.lower()), (asked, permitted), origin)
+            if asked == 403:
+                self.assertIn(b"proxy.allowed_origins", body)
+        # A page that may read answers may read the proxy's own, too.
+        self.upstream.stop()
+        for origin, permitted in ((b"http://front.lan:8000", True), (b"", False)):
+            status, head, _ = self.response(post(b"/v1/chat/completions", CHAT, b"Origin: %s\r\n" % origin if origin else b""))
+            self.assertEqual((status, b"Access-Control-Allow-Origin: http://front.lan:8000" in head), (502, permitted))
+
+    def test_the_monitors_login_stays_here(self):
+        self.begin(lambda connection, head, body: respond(connection, b"{}"))
+        for cookies, kept in ((b"a=1; watchdog-%d=secret; b=2" % self.server.port, b"a=1; b=2"), (b"Watchdog-1=secret", None)):
+            for request in (get(b"/v1/models", b"Cookie: %s\r\nConnection: close\r\n" % cookies),
+                            post(b"/v1/chat/completions", CHAT, b"Cookie: %s\r\n" % cookies)):
+                self.assertEqual(self.response(request)[0], 200)
+                head, _ = self.upstream.requests.get(timeout=PATIENCE_S)
+                self.assertNotIn(b"secret", head)
+                self.assertEqual(re.findall(rb"\r\nCookie: ([^\r]*)", head), [kept] if kept else [])
+
+    def test_the_offer_of_another_protocol_is_passed_over_and_the_request_answered(self):
+        self.begin(lambda connection, head, body: respond(connection, b"{}"))
+        for offer in (b"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n", b"Upgrade: TLS/1.2\r\n", b"Upgrade: h2c, foo/2\r\n"):
+            # `close` ends the wait for the answer's end: without it the connection stays open for the next request.
+            offers = offer + b"Connection: Upgrade, HTTP2-Settings, close\r\n"
+            for request in (get(b"/v1/models", offers), post(b"/v1/chat/completions", CHAT, offers, close=False)):
+                self.assertEqual(self.response(request)[::2], (200, b"{}"), offer)
+                head = self.upstream.requests.get(timeout=PATIENCE_S)[0].lower()
+                self.assertNotIn(b"upgrade", head)
+                self.assertNotIn(b"http2-settings", head)
+
+    def test_a_redirect_to_the_server_itself_stays_behind_the_proxy(self):
+        def answer(connection, head, body):
+            path = head.split()[1]
+            if path.endswith(b"/"):
+                return respond(connection, b'{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}]}')
+            place = b"http://" + re.search(rb"\r\nHost: ([^\r]*)", head)[1] + path + b"/" if b"other" not in path else b"http://other.lan/v1"
+            return respond(connection, b"", b"307 Temporary Redirect", b"LOCATION: %s\r\n" % place)
+
+        self.begin(answer)
+        for path, place in ((b"/v1/models", b"/v1/models/"), (b"/s/led/v1/models", b"/s/led/v1/models/"), (b"/v1/other", b"http://other.lan/v1")):
+            self.assertIn(b"LOCATION: %s\r\n" % place, self.response(get(path))[1] + b"\r\n")
+        place = re.search(rb"LOCATION: ([^\r]*)", self.response(post(b"/s/led/v1/chat/completions", CHAT))[1])[1]
+        self.assertEqual(place, b"/s/led/v1/chat/completions/")
+        self.assertIn(b'"ok"', self.response(post(place, CHAT))[2])
+        self.eventually(lambda: "HTTP 307" in self.events("led"))
+
+    def test_a_large_request_goes_to_the_server_of_its_model_byte_by_byte(self):
+        with Upstream(lambda connection, head, body: respond(connection, b"%d" % hash(body))) as small:
+            folder = self.enterContext(__import__("tempfile").TemporaryDirectory())
+            config = pathlib.Path(folder, "w.toml")
+            config.write_text(f'[proxy.upstreams.small]\nurl = "{small.url}/v1"\nmodels = ["tiny"]\n')
+            self.begin(lambda connection, head, body: respond(connection, b"%d" % hash(body)), "--config", str(config))
+            for size in (16 << 20, 40 << 20):
+                image = b'{"messages":[{"role":"user","content":"' + b"x" * size + b'"}]'
+                first = b'{"model":"tiny","stream":false,"messages":[{"role":"user","content":"' + b"x" * size + b'"}]}'
+                last = image + b',"model":"tiny"}'
+                other = image + b',"model":"huge"}'
+                for body, server in ((first, small), (last, small), (other, self.upstream)):
+                    self.assertEqual(self.response(post(b"/v1/chat/completions", body))[2], b"%d" % hash(body))
+                    self.assertEqual(server.requests.get(timeout=PATIENCE_S)[1], body)
+            # In chunks, too, whose length is not known before the end.
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+            connection.request("POST", "/v1/chat/completions", iter([last[at:at + 1_000_000] for at in range(0, len(last), 1_000_000)]))
+            self.assertEqual(connection.getresponse().read(), b"%d" % hash(last))
+            connection.close()
+
+    def test_packed_requests_are_read_and_stay_as_they_are(self):
+        self.begin(lambda connection, head, body: respond(connection, b'{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}'))
+        packed = gzip.compress(b'{"model":"m","messages":[{"role":"user","content":"Name an apple"}]}')
+        self.ask(post(b"/v1/chat/completions", packed, b"Content-Encoding: gzip\r\nX-Watchdog-Session: packed\r\n"))
+        head, body = self.upstream.requests.get(timeout=PATIENCE_S)
+        self.assertEqual(body, packed)
+        self.assertIn(b"Content-Encoding: gzip", head)
+        self.eventually(lambda: "Name an apple" in self.events("packed"))
+        self.ask(post(b"/v1/chat/completions", b"\x28\xb5\x2f\xfd", b"Content-Encoding: zstd\r\nX-Watchdog-Session: odd\r\n"))
+        self.eventually(lambda: "compressed by zstd" in self.events("odd"))
 
     def test_no_secret_is_kept(self):
         self.begin(lambda connection, head, body: respond(connection, b'{"choices":[{"message":{"content":"ok"}}]}'))

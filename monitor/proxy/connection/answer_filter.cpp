@@ -59,9 +59,10 @@ std::string AnswerFilter::filter_events(std::string_view bytes) {
       given += event;
     } else if (progress_ == Progress::passed) {
       given += event;
-    } else {
+    } else if (progress_ == Progress::hidden) {
+      // Without an empty line, which some clients take for the end of an event.
       given += ": the prompt is read: " + std::to_string(prompt_read_) + " of " +
-               std::to_string(prompt_tokens_) + " tokens\n\n";
+               std::to_string(prompt_tokens_) + " tokens\n";
     }
     event_.erase(0, end);
   }
@@ -90,7 +91,7 @@ void AnswerFilter::count(std::string_view bytes) {
   if (bytes.empty()) return;
   if (form_ == Form::opaque) {
     ++pieces_;
-    between_ = false;
+    in_event_ = true;
     return;
   }
   while (!bytes.empty()) {
@@ -102,19 +103,16 @@ void AnswerFilter::count(std::string_view bytes) {
     end_line();
     bytes.remove_prefix(end + 1);
   }
-  if (line_bytes_ > 0) between_ = false;
 }
 
 void AnswerFilter::end_line() {
   const bool is_empty = line_bytes_ == 0 || line_ == "\r";
   if (form_ == Form::lines) {
     if (line_.find_first_not_of(" \t\r") != std::string::npos) ++pieces_;
-    between_ = true;
   } else if (is_empty) {
-    between_ = true;
-    is_ping_ = false;
-  } else {
-    between_ = false;
+    in_event_ = is_ping_ = false;
+  } else if (!line_.starts_with(':')) {
+    in_event_ = true;
     if (line_.starts_with("event:")) is_ping_ = line_ == "event: ping" || line_ == "event: ping\r";
     if (line_.starts_with("data:") && !is_ping_) ++pieces_;
   }

@@ -5,6 +5,7 @@
 // at all, so nobody acts on half a request.
 #include "proxy/connection/json_members.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -89,30 +90,43 @@ class Walk {
   std::size_t at_ = 0;
 };
 
+/// `found` has what was complete before the text broke off, if it did. Returns true if it did not.
+bool walk_members(Walk& walk, std::string_view object, std::span<const std::string_view> names,
+                  std::span<std::string_view> found) noexcept {
+  if (walk.accept('}')) return true;
+  while (true) {
+    std::string_view name;
+    if (!walk.string(name) || !walk.accept(':')) return false;
+    walk.skip_blanks();
+    const auto begin = walk.place();
+    // A number that ends with the text may go on behind it.
+    if (!walk.value() || walk.at_end()) return false;
+    for (std::size_t at = 0; at < names.size(); ++at) {
+      if (names[at] == name) found[at] = object.substr(begin, walk.place() - begin);
+    }
+    if (walk.accept('}')) return true;
+    if (!walk.accept(',')) return false;
+  }
+}
+
 }  // namespace
 
 bool find_members(std::string_view object, std::span<const std::string_view> names,
                   std::span<std::string_view> found) noexcept {
   Walk walk(object);
-  const auto fail = [&] {
-    for (auto& value : found) value = {};
-    return false;
-  };
-  fail();
+  std::ranges::fill(found, std::string_view());
+  if (walk.accept('{') && walk_members(walk, object, names, found)) return true;
+  std::ranges::fill(found, std::string_view());
+  return false;
+}
+
+bool find_first_members(std::string_view beginning, std::span<const std::string_view> names,
+                        std::span<std::string_view> found) noexcept {
+  Walk walk(beginning);
+  std::ranges::fill(found, std::string_view());
   if (!walk.accept('{')) return false;
-  if (walk.accept('}')) return true;
-  while (true) {
-    std::string_view name;
-    if (!walk.string(name) || !walk.accept(':')) return fail();
-    walk.skip_blanks();
-    const auto begin = walk.place();
-    if (!walk.value()) return fail();
-    for (std::size_t at = 0; at < names.size(); ++at) {
-      if (names[at] == name) found[at] = object.substr(begin, walk.place() - begin);
-    }
-    if (walk.accept('}')) return true;
-    if (!walk.accept(',')) return fail();
-  }
+  walk_members(walk, beginning, names, found);
+  return true;
 }
 
 std::string_view member_of(std::string_view object, std::string_view name) noexcept {

@@ -19,6 +19,11 @@ namespace watchdog::monitor {
 bool find_members(std::string_view object, std::span<const std::string_view> names,
                   std::span<std::string_view> found) noexcept;
 
+/// Finds the members that are complete in the beginning of such a text. Returns false if it does
+/// not begin as an object. Otherwise like find_members.
+bool find_first_members(std::string_view beginning, std::span<const std::string_view> names,
+                        std::span<std::string_view> found) noexcept;
+
 /// One of them; empty: none.
 [[nodiscard]] std::string_view member_of(std::string_view object, std::string_view name) noexcept;
 

@@ -36,7 +36,8 @@ std::string stream_piece(const ProxySettings& settings, const WaitingClient& cli
   if (streams_lines(client.api)) return " ";
   // Google's clients end the answer with an error at a comment; blank lines they pass over.
   if (client.api == ModelApi::gemini) return "\n";
-  return ": still at work\n\n";
+  // One line break: some clients take an empty line for the end of an event, and count or parse it.
+  return ": still at work\n";
 }
 
 }  // namespace

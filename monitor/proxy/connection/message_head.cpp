@@ -93,6 +93,14 @@ std::string without_logins(std::string_view cookies) {
 
 }  // namespace
 
+bool is_header(std::string_view name, std::string_view wanted) noexcept {
+  return is_same(name, wanted);
+}
+
+void drop_header(Headers& headers, std::string_view name) {
+  std::erase_if(headers, [name](const auto& header) { return is_same(header.first, name); });
+}
+
 void drop_page_permissions(Headers& headers) {
   std::erase_if(headers, [](const auto& header) {
     return is_same(std::string_view(header.first).substr(0, 15), "access-control-");
@@ -107,6 +115,7 @@ std::string_view header_in(const Headers& headers, std::string_view name) noexce
 
 PathPrefix prefix_in(std::string_view target) {
   PathPrefix found;
+  const auto whole = target;
   const auto split_off = [&](std::string_view mark, std::string& into) {
     if (!into.empty() || !target.starts_with(mark)) return false;
     const auto rest = target.substr(mark.size());
@@ -119,6 +128,7 @@ PathPrefix prefix_in(std::string_view target) {
   };
   while (split_off("/s/", found.session) || split_off("/t/", found.token)) {
   }
+  found.text = whole.substr(0, whole.size() - target.size());
   if (target.empty() || target.starts_with('?')) found.target = "/";
   found.target += target;
   return found;
@@ -141,8 +151,39 @@ std::string request_head(std::string_view method, std::string_view target, const
       add(head, name, kept);
     }
   }
+  // Without this header a server may choose any coding.
+  if (plain) add(head, "Accept-Encoding", "identity");
   add(head, framing);
   return head.append("\r\n");
+}
+
+std::string location_here(std::string_view location, const Url& server, std::string_view prefix) {
+  auto rest = location;
+  const auto accept = [&rest](std::string_view begin) {
+    if (!is_same(rest.substr(0, begin.size()), begin)) return false;
+    rest.remove_prefix(begin.size());
+    return true;
+  };
+  const bool is_tls = accept("https:");
+  const bool is_plain = !is_tls && accept("http:");
+  // It sends its clients to TLS: through the proxy they would come back for ever.
+  if (is_tls && !server.tls) return std::string(location);
+  if (rest.starts_with("//")) {
+    rest.remove_prefix(2);
+    const auto authority = rest.substr(0, rest.find_first_of("/?#"));
+    const auto host = server.authority();
+    if (!is_same(authority, host) && !is_same(authority, host + ":" + server.port))
+      return std::string(location);
+    rest.remove_prefix(authority.size());
+  } else if (is_tls || is_plain || !rest.starts_with('/')) {
+    return std::string(location);
+  }
+  if (!rest.starts_with(server.path)) return std::string(location);
+  rest.remove_prefix(server.path.size());
+  const bool is_below = rest.empty() || rest.find_first_of("/?#") == 0;
+  if (!is_below) return std::string(location);
+  // Without an own host, so that it is right for every name that the proxy has.
+  return std::string(prefix) + (rest.starts_with('/') ? "" : "/") + std::string(rest);
 }
 
 std::string answer_head(int status, std::string_view reason, const Headers& headers,

@@ -25,6 +25,7 @@ struct PathPrefix {
   std::string session;  ///< Percent-decoded; empty: none.
   std::string token;
   std::string target;  ///< The rest: the server's own path, beginning with a slash.
+  std::string text;    ///< The prefixes as they came, in front of that.
 };
 [[nodiscard]] PathPrefix prefix_in(std::string_view target);
 
@@ -42,8 +43,18 @@ struct Framing {
                                        const Headers& headers, const Url& server, Framing framing,
                                        bool plain);
 
+/// Compares names of headers and their words, in any case.
+[[nodiscard]] bool is_header(std::string_view name, std::string_view wanted) noexcept;
+/// Removes all headers of that name.
+void drop_header(Headers& headers, std::string_view name);
+
 /// Removes the headers by which a server lets pages of other sites read its answer.
 void drop_page_permissions(Headers& headers);
+
+/// Returns the `Location` of an answer as the client needs it: an address of the server itself
+/// becomes one of the proxy, below the prefix that the client used. Other addresses stay.
+[[nodiscard]] std::string location_here(std::string_view location, const Url& server,
+                                        std::string_view prefix);
 
 /// The answer's head as the client gets it, likewise.
 [[nodiscard]] std::string answer_head(int status, std::string_view reason, const Headers& headers,

@@ -22,8 +22,10 @@ namespace watchdog::monitor {
 /// Bounds of what clients may ask for. A plain value.
 struct ProxyLimits {
   std::size_t header_bytes_max = 64 * 1024;  ///< Of a request: 431; of an answer: 502.
-  /// A request's body up to here is looked into; a larger one only passes through.
+  /// A request's body up to here is looked into; of a larger one only the beginning.
   std::size_t inspected_bytes_max = 16 * 1024 * 1024;
+  /// Up to here a body is held until it names the model that chooses its server.
+  std::size_t routed_bytes_max = 64 * 1024 * 1024;
   std::size_t inspected_in_all_max = 256 * 1024 * 1024;  ///< Likewise, of all under way.
   std::size_t connections_max = 4'096;                   ///< Beyond: not accepted.
   int idle_seconds_max = 300;                            ///< Without a request.

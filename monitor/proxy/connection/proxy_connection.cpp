@@ -165,6 +165,7 @@ bool ProxyConnection::accept_head() {
   now.headers = headers_of(head);
   auto prefix = prefix_in(view(head.target()));
   now.target = std::move(prefix.target);
+  now.prefix = std::move(prefix.text);
   now.session = std::move(prefix.session);
   now.api = api_of(now.method, now.target);
   if (!now.target.starts_with('/') || head.count(http::field::host) > 1 ||
@@ -232,18 +233,35 @@ void ProxyConnection::accept_body() {
   auto& now = *exchange_;
   if (now.began) return upload();
   auto piece = std::exchange(request_->get().body(), {});
-  const auto& limits = proxy_->options.limits;
-  const bool fits = now.body.size() + piece.size() <= limits.inspected_bytes_max &&
-                    proxy_->inspected_bytes + piece.size() <= limits.inspected_in_all_max;
   if (now.body.empty()) {
     now.body = std::move(piece);
   } else {
     now.body += piece;
   }
-  if (!looks_into() || !fits) return pass_on(request_->is_done() && fits && looks_into());
-  proxy_->inspected_bytes += now.body.size() - now.inspected;
-  now.inspected = now.body.size();
-  request_->is_done() ? pass_on(true) : want_bytes();
+  if (!looks_into()) return pass_on(false);
+  const auto& limits = proxy_->options.limits;
+  const auto more = now.body.size() - now.inspected;
+  const bool has_room = proxy_->inspected_bytes + more <= limits.inspected_in_all_max;
+  if (has_room) {
+    proxy_->inspected_bytes += more;
+    now.inspected = now.body.size();
+  }
+  const bool is_large = !has_room || now.body.size() > limits.inspected_bytes_max;
+  if (request_->is_done()) return pass_on(!is_large);
+  if (!is_large || (has_room && waits_for_model())) return want_bytes();
+  pass_on(false);
+}
+
+bool ProxyConnection::waits_for_model() {
+  auto& now = *exchange_;
+  const bool is_known = !model_in_target(now.api, now.target).empty() ||
+                        !header_in(now.headers, "content-encoding").empty();
+  if (is_known || !proxy_->routes_by_model()) return false;
+  if (now.body.size() > proxy_->options.limits.routed_bytes_max) return false;
+  if (now.body.size() < now.model_wanted_at) return true;
+  // At twice the size again: all looks together take no longer than two at the end.
+  now.model_wanted_at = 2 * now.body.size();
+  return !names_model(now.body);
 }
 
 void ProxyConnection::flush(std::function<void(Self)> then) {
@@ -276,7 +294,7 @@ void ProxyConnection::feed_client(ProxyClock::time_point now_time) {
                                 .streams = now.streams,
                                 .chunks = now.version >= 11 && (!now.head_sent || in_pieces),
                                 .head_sent = now.head_sent,
-                                .between = now.streams ? now.filter.between() && !contradicts()
+                                .between = now.streams ? now.answer_body.takes_insertions()
                                                        : now.head_is_ours && !now.body_came,
                                 .quiet = quiet,
                                 .server = now.state,
@@ -285,13 +303,19 @@ void ProxyConnection::feed_client(ProxyClock::time_point now_time) {
   if (sent.head) {
     now.head_sent = now.head_is_ours = true;
     frame_freely();
-    out_ += answer_head(200, "OK",
-                        {{"Content-Type", std::string(answer_type(now.api, now.streams))},
-                         {"Cache-Control", "no-cache"}},
-                        now.framing, !now.keeps);
+    Headers headers{{"Content-Type", std::string(answer_type(now.api, now.streams))},
+                    {"Cache-Control", "no-cache"}};
+    permit_page(headers);
+    out_ += answer_head(200, "OK", headers, now.framing, !now.keeps);
   }
   send_body(sent.bytes);
   flush({});
+}
+
+void ProxyConnection::permit_page(Headers& headers) const {
+  if (!exchange_ || !exchange_->is_allowed_page) return;
+  headers.emplace_back("Access-Control-Allow-Origin", exchange_->origin);
+  headers.emplace_back("Vary", "Origin");
 }
 
 void ProxyConnection::fail(int status, std::string_view type, const std::string& message,
@@ -299,7 +323,7 @@ void ProxyConnection::fail(int status, std::string_view type, const std::string&
   auto& now = *exchange_;
   const auto body = error_body(now.api, status, type, message);
   const bool readable = now.streams && now.framing.kind == Framing::Kind::chunks &&
-                        now.filter.between() && generates(now.api);
+                        now.answer_body.takes_insertions() && generates(now.api);
   end(how, message);
   if (!now.head_sent) {
     answer_last(status, body);
@@ -321,6 +345,10 @@ void ProxyConnection::answer_last(int status, std::string_view body, std::string
   std::string wire = "HTTP/1.1 " + std::to_string(status) + " ";
   wire.append(view(http::obsolete_reason(http::int_to_status(static_cast<unsigned>(status)))));
   wire.append("\r\nContent-Type: application/json\r\n").append(more);
+  Headers permissions;
+  permit_page(permissions);
+  for (const auto& [name, value] : permissions)
+    wire.append(name).append(": ").append(value).append("\r\n");
   wire.append("Content-Length: ").append(std::to_string(body.size()));
   wire.append("\r\nConnection: close\r\n\r\n");
   if (!exchange_ || !exchange_->is_head) wire.append(body);
@@ -387,7 +415,11 @@ std::string ProxyConnection::why_it_left(const OpenExchange& now) {
   const auto limit =
       probable_limit(header_in(now.headers, "user-agent"), lasted, quiet, now.head_sent);
   std::string why = "the client hung up after " + spoken_seconds(lasted);
-  if (quiet != lasted) why += ", " + spoken_seconds(quiet) + " after the last byte";
+  if (!now.body_came) {
+    why += ", before any answer";
+  } else if (quiet != lasted) {
+    why += ", " + spoken_seconds(quiet) + " after the last byte";
+  }
   if (!limit) return why;
   return why + ": probably " + std::string(limit->name) + " of " + std::string(limit->client) +
          " (change it with " + std::string(limit->setting) + ")";

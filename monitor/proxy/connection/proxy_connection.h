@@ -11,10 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "proxy/connection/answer_filter.h"
+#include "proxy/connection/answer_body.h"
 #include "proxy/connection/http_message.h"
 #include "proxy/connection/model_api.h"
 #include "proxy/connection/proxy_state.h"
+#include "proxy/connection/request_body.h"
 
 namespace watchdog::monitor {
 
@@ -24,10 +25,12 @@ struct OpenExchange {
   ModelApi api = ModelApi::other;
   std::string method;
   std::string target;  ///< The server's own.
+  std::string prefix;  ///< Of the client's path, in front of that.
   std::string session;
   std::string model;  ///< JSON text.
   Headers headers;
   bool streams = false;
+  bool knows_streams = true;  ///< False: its body was not read so far.
   bool is_head = false;
   int version = 11;
   bool keeps = true;             ///< The client's connection can take another request.
@@ -39,6 +42,7 @@ struct OpenExchange {
   std::int64_t unread = 0;                        ///< Bytes of it that were not reported.
   ProxyClock::time_point observed_at;
   std::size_t inspected = 0;
+  std::size_t model_wanted_at = 0;  ///< The size of a large body at which it is looked for again.
   AnswerFilter::Progress progress = AnswerFilter::Progress::none;
 
   std::string body;  ///< Until it is looked into.
@@ -57,7 +61,7 @@ struct OpenExchange {
   std::vector<char> up_buffer;
   std::optional<boost::beast::http::response_parser<PieceBody>> answer;
   int interim = 0;
-  AnswerFilter filter;
+  AnswerBody answer_body;
   Framing framing;
   bool head_sent = false;
   bool head_is_ours = false;
@@ -104,10 +108,17 @@ class ProxyConnection final : public OpenConnection,
   /// Collects the body as far as it is looked into, then sends it on.
   void accept_body();
 
+  /// True while a large body must be held because its model, which is not known yet, chooses the
+  /// server.
+  [[nodiscard]] bool waits_for_model();
+
   // -- to the server
 
-  /// `whole`: the body is all there, and may be looked into.
+  /// `whole`: the body is all there, and not too large to be looked into.
   void pass_on(bool whole);
+
+  /// Takes what came of a body that is looked into.
+  RequestBody take_body(bool whole);
 
   /// Answers that the session is cancelled, without a request to the server.
   void deny(CancelRequest cancel);
@@ -143,16 +154,13 @@ class ProxyConnection final : public OpenConnection,
   /// As the client understands a body of unknown length.
   void frame_freely();
 
-  /// True if a head of ours says that all is well, and the server says something else.
-  [[nodiscard]] bool contradicts() const;
   void accept_piece(std::string piece);
   void update_prober();
   /// Adds to what is to be sent.
   void send_body(std::string_view bytes);
   void answer_over();
-
-  /// Returns the server's error in the form that its API's clients read.
-  [[nodiscard]] std::string error_text() const;
+  /// The answer's bytes cannot be understood, and the client has a head of ours.
+  void fail_unread();
   void server_left(const LinkError& error);
 
   // A WebSocket.
@@ -165,6 +173,9 @@ class ProxyConnection final : public OpenConnection,
   /// Sends `out_`; `then` when it is gone.
   void flush(std::function<void(Self)> then);
   void feed_client(ProxyClock::time_point now_time);
+
+  /// Lets a page that proxy.allowed_origins names read an answer whose head is ours.
+  void permit_page(Headers& headers) const;
 
   /// An error of ours, in whatever form the client can still read.
   void fail(int status, std::string_view type, const std::string& message, ExchangeEnded::How how);

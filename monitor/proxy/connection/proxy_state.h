@@ -99,6 +99,8 @@ struct Proxy::State : std::enable_shared_from_this<Proxy::State> {
   void learn(const ServerFinding& finding);
   /// Returns the server for this model; empty: none was named.
   [[nodiscard]] ServerLink& server_for(std::string_view model);
+  /// True if not all models have the same server.
+  [[nodiscard]] bool routes_by_model() const noexcept { return servers.size() > 1; }
   /// Notifies the listener.
   void observe(RequestId exchange, decltype(Observation::what) what) const;
   void drop(const std::shared_ptr<OpenConnection>& connection);

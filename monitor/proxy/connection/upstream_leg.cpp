@@ -19,45 +19,10 @@ namespace http = boost::beast::http;
 using tcp = asio::ip::tcp;
 
 constexpr std::size_t read_bytes = 16'384;
-/// Of an error that must be converted.
-constexpr std::size_t error_bytes_max = 65'536;
 constexpr int interim_answers_max = 16;
 constexpr std::string_view upgrade_lines = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
 /// How often bytes of a WebSocket are reported.
 constexpr std::chrono::seconds tunnel_observed_every{1};
-
-/// The members to find in a request's body.
-enum Member : std::size_t {
-  model,
-  stream,
-  return_progress,
-  seed,
-  max_tokens,
-  max_completion_tokens,
-  n_predict,
-  top_k,
-  temperature,
-  top_p,
-  min_p,
-  members
-};
-constexpr std::array<std::string_view, members> member_names{
-    "model",     "stream", "return_progress", "seed",  "max_tokens", "max_completion_tokens",
-    "n_predict", "top_k",  "temperature",     "top_p", "min_p"};
-using Members = std::array<std::string_view, members>;
-
-TaskParameters parameters_in(const Members& found, bool streams) {
-  auto limit = count_in(found[n_predict]);
-  if (!limit) limit = count_in(found[max_tokens]);
-  if (!limit) limit = count_in(found[max_completion_tokens]);
-  return {.stream = streams,
-          .seed = count_in(found[seed]),
-          .max_tokens = limit,
-          .top_k = count_in(found[top_k]),
-          .temperature = number_in(found[temperature]),
-          .top_p = number_in(found[top_p]),
-          .min_p = number_in(found[min_p])};
-}
 
 }  // namespace
 
@@ -68,24 +33,20 @@ void ProxyConnection::pass_on(bool whole) {
   now.since = now.last_byte = ProxyClock::now();
   proxy_->exchanges[now.id] = this;
   ++proxy_->exchanges_open;
-  std::string named;  // the model
-  TaskParameters parameters;
   std::string changed;  // the body as the server gets it, where that is another one
   now.streams = streams_lines(now.api) || streams_by_target(now.api, now.target);
-  if (whole) {
-    now.whole = std::make_shared<const std::string>(std::move(now.body));
-    now.body.clear();
-    Members found;
-    const bool is_object = find_members(*now.whole, member_names, found);
-    now.model = found[model];
-    named = string_in(found[model]).value_or(std::string(model_in_target(now.api, now.target)));
-    now.streams = flag_in(found[stream]).value_or(now.streams);
-    now.server = &proxy_->server_for(named);
-    parameters = parameters_in(found, now.streams);
-    if (is_object && now.streams) changed = asking_for_progress(found[return_progress]);
-  } else {
-    now.server = &proxy_->server_for({});
-  }
+  auto body = take_body(whole);
+  now.model = body.model;
+  now.knows_streams = body.streams.has_value() || (body.content && !body.is_cut);
+  now.streams = body.streams.value_or(now.streams);
+  const auto named =
+      string_in(body.model).value_or(std::string(model_in_target(now.api, now.target)));
+  now.server = &proxy_->server_for(named);
+  if (!body.unread.empty() && named.empty() && proxy_->routes_by_model())
+    body.unread += "; nor is its model, so it went to " + now.server->upstream.url.text();
+  auto parameters = body.parameters;
+  if (now.knows_streams) parameters.stream = now.streams;
+  if (body.takes_members && now.streams) changed = asking_for_progress(body.progress);
   ExchangeBegan started{
       .method = now.method,
       .target = now.target,
@@ -97,7 +58,9 @@ void ProxyConnection::pass_on(bool whole) {
       .server = now.server->upstream.url.text(),
       .headers = without_secrets(now.headers),
       .key_digest = key_digest(now.headers),
-      .body = now.whole,
+      .body = std::move(body.content),
+      .body_is_cut = body.is_cut,
+      .unread = std::move(body.unread),
       .is_tunnel = now.is_tunnel,
       .process = generates(now.api) || now.is_tunnel ? client_process() : std::nullopt};
   std::optional<CancelRequest> cancel;
@@ -129,6 +92,15 @@ void ProxyConnection::pass_on(bool whole) {
   now.uploaded = request_->is_done();
   connect();
   want_bytes();
+}
+
+RequestBody ProxyConnection::take_body(bool whole) {
+  auto& now = *exchange_;
+  if (!looks_into()) return {};
+  now.whole = std::make_shared<const std::string>(std::move(now.body));
+  now.body.clear();
+  return read_request_body(now.whole, header_in(now.headers, "content-encoding"), whole,
+                           proxy_->options.limits.inspected_bytes_max);
 }
 
 void ProxyConnection::deny(CancelRequest cancel) {
@@ -170,7 +142,9 @@ std::string ProxyConnection::asking_for_progress(std::string_view asked) {
     return {};
   }
   if (!now.server->prober || !now.server->prober->shows_progress()) return {};
-  now.progress = AnswerFilter::Progress::hidden;
+  now.progress = proxy_->options.settings.keep_alive == KeepAliveMode::off
+                     ? AnswerFilter::Progress::dropped
+                     : AnswerFilter::Progress::hidden;
   return with_member(*now.whole, "\"return_progress\":true");
 }
 
@@ -245,6 +219,7 @@ void ProxyConnection::send_request() {
   proxy_->observe(now.id, ExchangeReached{});
   now.up_buffer.resize(read_bytes);
   begin_answer();
+  if (now.whole && now.chunks_up) now.body = *std::exchange(now.whole, nullptr);
   if (!now.whole && !now.body.empty()) {
     now.up_wire += now.chunks_up ? chunk_of(now.body) : now.body;
     now.body.clear();
@@ -356,32 +331,39 @@ void ProxyConnection::answer_began() {
   };
   const auto time = system_clock().wall();
   const bool is_error = status >= first_error;
+  const auto coding = view(head[http::field::content_encoding]);
+  // An answer shows that its request asked for a stream.
+  if (!now.knows_streams && generates(now.api) && form_of_type(type) == AnswerForm::events)
+    now.streams = true;
+  now.answer_body = AnswerBody({.api = now.api,
+                                .streams = now.streams,
+                                .has_head = now.head_is_ours,
+                                .progress = now.progress},
+                               {.status = status, .type = type, .coding = coding});
   proxy_->observe(
       now.id,
       AnswerBegan{.status = status,
                   .content_type = type,
-                  .content_encoding = std::string(view(head[http::field::content_encoding])),
+                  .content_encoding = std::string(now.answer_body.is_read() ? "" : coding),
                   .retry_after = retry_after(header, time),
                   .limit_end = is_error ? limit_end_in_headers(header, time) : std::nullopt});
-  const bool events = type.starts_with("text/event-stream");
-  const bool lines = type.find("ndjson") != std::string::npos;
-  now.filter = AnswerFilter(events  ? AnswerFilter::Form::events
-                            : lines ? AnswerFilter::Form::lines
-                                    : AnswerFilter::Form::opaque,
-                            now.progress);
   if (now.head_sent) return;  // one of ours: what the server says comes below it
   now.head_sent = true;
   const bool bodiless = now.is_head || status == 204 || status == 304;
   if (bodiless) {
     now.framing = {Framing::Kind::none};
   } else if (const auto length = now.answer->content_length();
-             length && !(events && now.progress == AnswerFilter::Progress::hidden)) {
+             length && !now.answer_body.changes()) {
     now.framing = {Framing::Kind::length, *length};
   } else {
     frame_freely();
   }
   const bool last = !now.keeps || now.framing.kind == Framing::Kind::close;
   auto headers = headers_of(head);
+  if (now.answer_body.unpacks()) drop_header(headers, "content-encoding");
+  for (auto& [name, value] : headers)
+    if (is_header(name, "location"))
+      value = location_here(value, now.server->upstream.url, now.prefix);
   // Else a server that reflects origins would let any page read what the model says.
   if (!now.origin.empty() && !now.is_allowed_page) drop_page_permissions(headers);
   out_ += answer_head(status, view(head.reason()), headers, now.framing, last);
@@ -393,26 +375,21 @@ void ProxyConnection::frame_freely() {
   if (now.version < 11) now.keeps = false;
 }
 
-bool ProxyConnection::contradicts() const {
-  const auto& now = *exchange_;
-  if (!now.head_is_ours || !now.answer_came) return false;
-  const auto type = view(now.answer->get()[http::field::content_type]);
-  const bool streams =
-      type.starts_with("text/event-stream") || type.find("ndjson") != std::string_view::npos;
-  return now.answer->get().result_int() != 200 || (now.streams && !streams);
-}
-
 void ProxyConnection::accept_piece(std::string piece) {
   auto& now = *exchange_;
+  if (!now.answer_body.obstacle().empty()) return fail_unread();
   if (!piece.empty()) {
     now.lost_at.reset();
-    proxy_->observe(now.id, AnswerPiece{piece});
-    if (contradicts()) {
-      if (now.body.size() < error_bytes_max) now.body += piece;
+    const auto bytes = static_cast<std::int64_t>(piece.size());
+    auto [given, read, is_broken] = now.answer_body.pass(std::move(piece));
+    if (!read && now.answer_body.is_read()) {
+      proxy_->observe(now.id, AnswerSkipped{bytes});
     } else {
-      now.body_came = true;
-      send_body(now.filter.pass(std::move(piece)));
+      proxy_->observe(now.id, AnswerPiece{std::move(read).value_or(given)});
     }
+    if (is_broken) return fail_unread();
+    now.body_came = now.body_came || !given.empty();
+    send_body(given);
     update_prober();
   }
   if (now.answer->is_done()) return answer_over();
@@ -420,12 +397,21 @@ void ProxyConnection::accept_piece(std::string piece) {
   flush([](Self self) { self->read_answer(); });
 }
 
+void ProxyConnection::fail_unread() {
+  const auto coding = exchange_->answer_body.obstacle();
+  fail(502, "server_malformed",
+       coding.empty() ? std::string("the model server's compressed answer cannot be unpacked")
+                      : "the model server compressed its answer (" + std::string(coding) +
+                            ") though it was asked not to. Turn compression off there",
+       ExchangeEnded::How::malformed);
+}
+
 void ProxyConnection::update_prober() {
   auto& now = *exchange_;
   if (!now.server->prober || !generates(now.api)) return;
-  now.sample.pieces = now.filter.pieces();
-  now.sample.prompt_read = now.filter.prompt_read();
-  now.sample.prompt_tokens = now.filter.prompt_tokens();
+  now.sample.pieces = now.answer_body.filter().pieces();
+  now.sample.prompt_read = now.answer_body.filter().prompt_read();
+  now.sample.prompt_tokens = now.answer_body.filter().prompt_tokens();
   now.server->prober->moved(now.id, now.sample);
 }
 
@@ -440,23 +426,14 @@ void ProxyConnection::send_body(std::string_view bytes) {
 
 void ProxyConnection::answer_over() {
   auto& now = *exchange_;
-  if (contradicts()) {
-    send_body(now.streams ? error_in_stream(now.api, error_text()) : now.body);
-  } else {
-    send_body(now.filter.rest());
-  }
+  const auto rest = now.answer_body.rest();
+  if (!rest) return fail_unread();
+  send_body(*rest);
   if (now.framing.kind == Framing::Kind::chunks) out_ += last_chunk;
   if (shares_connection() && !now.uploading && now.up_bytes.empty() && now.answer->keep_alive())
     now.server->keep(std::exchange(now.up, nullptr));
   end(ExchangeEnded::How::answered, "");
   leave_or_go_on();
-}
-
-std::string ProxyConnection::error_text() const {
-  const auto& now = *exchange_;
-  if (!member_of(now.body, "error").empty()) return now.body;
-  return error_body(now.api, static_cast<int>(now.answer->get().result_int()), "server_error",
-                    now.body.empty() ? "the model server refused the request" : now.body);
 }
 
 void ProxyConnection::open_tunnel() {

@@ -36,6 +36,27 @@ TEST(JsonMembers, AreNotFoundInWhatIsNoWholeObject) {
   }
 }
 
+TEST(JsonMembers, OfABeginningTheCompleteOnesAreFound) {
+  const std::string whole =
+      R"({"messages":[{"model":"inner"}],"model":"m\"1","stream":true,"seed":12,"o":{"a":1} })";
+  const std::array<std::string_view, 4> names{"model", "stream", "seed", "o"};
+  for (std::size_t size = 0; size <= whole.size(); ++size) {
+    const auto text = std::string_view(whole).substr(0, size);
+    std::array<std::string_view, 4> found;
+    EXPECT_EQ(find_first_members(text, names, found), size > 0);
+    const auto came = [&](std::string_view value) {
+      const auto at = whole.find(value);
+      return at + value.size() < size ? value : std::string_view();
+    };
+    EXPECT_EQ(found[0], came(R"("m\"1")")) << text;
+    EXPECT_EQ(found[1], came("true")) << text;
+    EXPECT_EQ(found[2], came("12")) << text;
+    EXPECT_EQ(found[3], came(R"({"a":1})")) << text;
+  }
+  std::array<std::string_view, 4> found;
+  EXPECT_FALSE(find_first_members(R"(["model","m"])", names, found));
+}
+
 TEST(JsonMembers, AMemberIsAddedInFront) {
   EXPECT_EQ(with_member(R"( {"a":1})", R"("b":2)"), R"( {"b":2,"a":1})");
   EXPECT_EQ(with_member("{ }", R"("b":2)"), R"({"b":2 })");

@@ -49,7 +49,7 @@ TEST(KeepAlive, NeverComesWithinAnEventOrForWhatGeneratesNothing) {
 }
 
 TEST(KeepAlive, IsOfTheKindThatTheApisClientsPassOver) {
-  EXPECT_EQ(keep_alive({}, waiting()).bytes, ": still at work\n\n");
+  EXPECT_EQ(keep_alive({}, waiting()).bytes, ": still at work\n");
   EXPECT_EQ(keep_alive({}, waiting(ModelApi::anthropic_messages)).bytes,
             "event: ping\ndata: {\"type\": \"ping\"}\n\n");
   EXPECT_EQ(keep_alive({}, waiting(ModelApi::ollama_chat)).bytes, " ");
@@ -66,7 +66,7 @@ TEST(KeepAlive, IsOfTheKindThatTheApisClientsPassOver) {
   EXPECT_EQ(nlohmann::json::parse(keep_alive(pieces, client).bytes)["response"], "");
   // That API has no such piece.
   client.api = ModelApi::openai_responses;
-  EXPECT_EQ(keep_alive(pieces, client).bytes, ": still at work\n\n");
+  EXPECT_EQ(keep_alive(pieces, client).bytes, ": still at work\n");
 }
 
 TEST(KeepAlive, AnAnswerInOnePieceGetsBlanksIfItsOwnerWantsThat) {
@@ -80,7 +80,7 @@ TEST(KeepAlive, AnAnswerInOnePieceGetsBlanksIfItsOwnerWantsThat) {
   client.head_sent = true;
   client.between = false;  // of the answer something came
   EXPECT_FALSE(keep_alive(blanks, client).any());
-  EXPECT_EQ(keep_alive(blanks, waiting()).bytes, ": still at work\n\n") << "of streams a comment";
+  EXPECT_EQ(keep_alive(blanks, waiting()).bytes, ": still at work\n") << "of streams a comment";
 }
 
 std::string progress(int read, int total) {
@@ -94,7 +94,8 @@ const std::string words =
 TEST(AnswerFilter, HidesProgressThatTheClientDidNotAskFor) {
   AnswerFilter filter(AnswerFilter::Form::events, AnswerFilter::Progress::hidden);
   EXPECT_EQ(filter.pass(progress(0, 100) + progress(40, 100)),
-            ": the prompt is read: 0 of 100 tokens\n\n: the prompt is read: 40 of 100 tokens\n\n");
+            ": the prompt is read: 0 of 100 tokens\n: the prompt is read: 40 of 100 tokens\n");
+  EXPECT_TRUE(filter.between());
   EXPECT_EQ(filter.prompt_read(), 40);
   EXPECT_EQ(filter.prompt_tokens(), 100);
   EXPECT_EQ(filter.pieces(), 0);
@@ -103,6 +104,70 @@ TEST(AnswerFilter, HidesProgressThatTheClientDidNotAskFor) {
   // The answer has begun: from now on all of it passes at once, in whatever pieces.
   EXPECT_EQ(filter.pass(words.substr(0, 9)), words.substr(0, 9));
   EXPECT_FALSE(filter.between());
+}
+
+TEST(AnswerFilter, DropsProgressIfNothingMayBeSent) {
+  AnswerFilter filter(AnswerFilter::Form::events, AnswerFilter::Progress::dropped);
+  EXPECT_EQ(filter.pass(progress(0, 100) + progress(40, 100)), "");
+  EXPECT_EQ(filter.prompt_read(), 40);
+  EXPECT_EQ(filter.pass(words), words);
+}
+
+/// Counts what strict clients take for events: each empty line ends one.
+std::size_t empty_lines_in(std::string_view stream) {
+  std::size_t empty = 0;
+  for (std::size_t at = 0; at < stream.size(); ++at)
+    empty += stream[at] == '\n' && (at == 0 || stream[at - 1] == '\n') ? 1 : 0;
+  return empty;
+}
+
+TEST(KeepAlive, NothingThatIsInsertedBetweenEventsLooksLikeAnEvent) {
+  for (const auto mode : {KeepAliveMode::comment, KeepAliveMode::empty_delta,
+                          KeepAliveMode::whitespace, KeepAliveMode::off}) {
+    for (const auto name : Names<ModelApi>::all) {
+      const auto bytes = keep_alive({.keep_alive = mode}, waiting(*named<ModelApi>(name))).bytes;
+      const bool is_event = bytes.starts_with("data:") || bytes.starts_with("event:");
+      // Google's clients pass over blank lines, and not over comments.
+      if (name == "generate content") continue;
+      EXPECT_EQ(empty_lines_in(bytes), is_event ? 1U : 0U) << name << name_of(mode) << bytes;
+      if (bytes.starts_with(':')) {
+        // The events around many of them are what they were.
+        std::string stream = "id: 1\ndata: {}\n\n";
+        for (int n = 0; n < 151; ++n) stream += bytes;
+        EXPECT_EQ(empty_lines_in(stream + "data: [DONE]\n\n"), 2U);
+      }
+    }
+  }
+}
+
+TEST(AnswerFilter, ACommentIsPartOfNoEvent) {
+  struct Row {
+    const char* bytes;
+    bool between;
+  };
+  const Row rows[] = {
+      {"", true},
+      {": ping\n", true},
+      {": ping\r\n", true},
+      {": pi", false},
+      {": ping\n\n", true},
+      {"data: {}\n", false},
+      {"data: {}\n: ping\n", false},
+      {"data: {}\n\n: ping\n", true},
+      {"data: {}\n\n: ping\nid: 1\n", false},
+      {"event: ping\n", false},
+      {"data: {}\r\n\r\n", true},
+      {"data: {}\r\n\r", false},
+  };
+  for (const auto& row : rows) {
+    AnswerFilter whole(AnswerFilter::Form::events);
+    static_cast<void>(whole.pass(row.bytes));
+    EXPECT_EQ(whole.between(), row.between) << row.bytes;
+    AnswerFilter split(AnswerFilter::Form::events);
+    for (const char* at = row.bytes; *at != 0; ++at)
+      static_cast<void>(split.pass(std::string(1, *at)));
+    EXPECT_EQ(split.between(), row.between) << row.bytes;
+  }
 }
 
 TEST(AnswerFilter, PassesProgressThatTheClientAskedFor) {
@@ -160,7 +225,7 @@ TEST(AnswerFilter, ChangesNothingWhateverThePieces) {
     given = both.pass(progress(1, 9).substr(0, 30));
     given += both.pass(progress(1, 9).substr(30) + stream);
     given += both.rest();
-    ASSERT_EQ(given, ": the prompt is read: 1 of 9 tokens\n\n" + stream);
+    ASSERT_EQ(given, ": the prompt is read: 1 of 9 tokens\n" + stream);
   }
 }
 

@@ -23,10 +23,11 @@ TEST(MessageHead, ARequestGoesUpAsItCameButForWhatIsBetweenNeighbours) {
   EXPECT_EQ(request_head("POST", "/v1/x?y=1", came, server, {Framing::Kind::length, 7}, false),
             "POST /v1/x?y=1 HTTP/1.1\r\nHost: model.lan:8080\r\nauthorization: Bearer k\r\n"
             "X-Custom: 1\r\nx-custom: 2\r\nAccept-Encoding: gzip\r\nContent-Length: 7\r\n\r\n");
-  // The proxy reads this answer, so the answer must not be compressed.
-  EXPECT_EQ(request_head("POST", "/", came, server, {Framing::Kind::chunks}, true)
-                .find("Accept-Encoding"),
-            std::string::npos);
+  // The proxy reads this answer, so the answer must not be compressed. Without the header the
+  // server might choose any coding.
+  const auto plain = request_head("POST", "/", came, server, {Framing::Kind::chunks}, true);
+  EXPECT_NE(plain.find("\r\nAccept-Encoding: identity\r\n"), std::string::npos);
+  EXPECT_EQ(plain.find("gzip"), std::string::npos);
 }
 
 TEST(MessageHead, TheLoginOfTheMonitorIsNotForTheModelsServer) {
@@ -70,7 +71,51 @@ TEST(MessageHead, APathSaysWhoseRequestItIs) {
     EXPECT_EQ(found.session, row.session) << row.target;
     EXPECT_EQ(found.token, row.token) << row.target;
     EXPECT_EQ(found.target, row.rest) << row.target;
+    EXPECT_TRUE(found.text + found.target == row.target ||
+                found.text + found.target.substr(1) == row.target)
+        << found.text;
   }
+}
+
+TEST(MessageHead, ARedirectToTheServerItselfStaysHere) {
+  struct Row {
+    const char* location;
+    const char* here;  ///< Nothing: it is another address.
+  };
+  const Row rows[] = {
+      {"http://model.lan:8080/v1/x/", "/v1/x/"},
+      {"HTTP://Model.LAN:8080/v1/x/?a=http://b/", "/v1/x/?a=http://b/"},
+      {"http://model.lan:8080", "/"},
+      {"http://model.lan:8080?a", "/?a"},
+      {"//model.lan:8080/v1", "/v1"},
+      {"/v1/x/", "/v1/x/"},
+      {"/", "/"},
+      {"https://model.lan:8080/v1", nullptr},
+      {"http://model.lan/v1", nullptr},
+      {"http://model.lan:80801/v1", nullptr},
+      {"http://model.lan:8080@evil/v1", nullptr},
+      {"http://other.lan:8080/v1", nullptr},
+      {"//other.lan/v1", nullptr},
+      {"x/y", nullptr},
+      {"?page=2", nullptr},
+      {"mailto:a@b", nullptr},
+      {"http:/v1", nullptr},
+      {"", nullptr},
+  };
+  for (const std::string prefix : {"", "/s/run-7", "/t/secret/s/run-7"}) {
+    for (const auto& row : rows) {
+      const auto wanted = row.here == nullptr ? std::string(row.location) : prefix + row.here;
+      EXPECT_EQ(location_here(row.location, server, prefix), wanted) << row.location;
+    }
+  }
+  // A server with TLS, below a path, that knows neither.
+  const Url above{.tls = true, .host = "model.lan", .port = "443", .path = "/api"};
+  for (const auto* own : {"https://model.lan/api/v1", "http://model.lan/api/v1",
+                          "https://model.lan:443/api/v1", "/api/v1"})
+    EXPECT_EQ(location_here(own, above, "/s/a"), "/s/a/v1") << own;
+  for (const auto* other : {"https://model.lan/v1", "https://model.lan/apix", "/v1", "/apis/v1",
+                            "http://model.lan:80/api/v1"})
+    EXPECT_EQ(location_here(other, above, "/s/a"), other);
 }
 
 TEST(MessageHead, NoCredentialIsKept) {
