@@ -223,6 +223,7 @@ TEST_F(StoreFile, an_end_that_says_nothing_is_what_the_latest_reports_show) {
   const auto answer = said(K::message, "assistant", "Done.");
   const auto rest = said(K::idle);
   const auto refused = said(K::message, "server", "HTTP 401: invalid key");
+  const auto left = said(K::message, "client", "it left");
   struct Row {
     std::vector<Report> reports;
     const char* outcome;
@@ -265,6 +266,18 @@ TEST_F(StoreFile, an_end_that_says_nothing_is_what_the_latest_reports_show) {
        "authentication",
        "log in again"},
       {{prompt, said(K::wait, "quota", "until nine")}, "failed", "rate_limited", "until nine"},
+      {{prompt, left, beat(), said(K::wait, "retry", "it left")},
+       "incomplete",
+       "no_answer",
+       "it left"},
+      {{prompt, left, said(K::wait, "retry", "it left"), said(K::idle, "relay", "no request")},
+       "incomplete",
+       "no_answer",
+       "no request"},
+      {{prompt, said(K::wait, "retry", "HTTP 429: later")},
+       "failed",
+       "rate_limited",
+       "HTTP 429: later"},
       {{prompt, said(K::wait, "backend", "connection refused")},
        "failed",
        "connection_refused",

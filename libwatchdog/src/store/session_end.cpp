@@ -62,6 +62,11 @@ class LastWords {
                                             const std::string& content) {
     // The monitor found a further process: nothing about the work.
     if (kind == ReportKind::start && name == found_process) return std::nullopt;
+    if (retries_ && (kind == ReportKind::message || decides(kind))) {
+      // The client itself gave up its request, or the server refused it.
+      const bool gave_up = kind == ReportKind::message && name == "client";
+      return gave_up ? unanswered(*retries_) : failed(reason_of_error(*retries_), *retries_);
+    }
     if (kind == ReportKind::message) return fold_message(name, content);
     if (asked_ && decides(kind)) return asked_;
     switch (kind) {
@@ -69,12 +74,14 @@ class LastWords {
         if (name == idle_reports::interrupted) return interrupted();
         if (name == idle_reports::failed && !content.empty())
           return failed(reason_of_error(content), content);
+        if (name == idle_reports::relayed) rest_ = content;
         at_rest_ = true;
         // A reminder may have come while it waited.
         may_wait_ = may_wait_ && name == idle_reports::reminder;
         return std::nullopt;
       case ReportKind::wait:
-        if (!may_wait_) return completed_;
+        if (!may_wait_)
+          return name == wait_reports::retry && !rest_.empty() ? unanswered(rest_) : completed_;
         at_rest_ = false;
         return fold_wait(name, content);
       case ReportKind::start:
@@ -96,6 +103,7 @@ class LastWords {
   /// If no report decided.
   [[nodiscard]] Outcome otherwise() const {
     if (asked_) return *asked_;
+    if (retries_) return failed(reason_of_error(*retries_), *retries_);
     return error_.empty() ? completed_ : failed(reason_of_error(error_), error_);
   }
 
@@ -124,8 +132,11 @@ class LastWords {
     if (name == wait_reports::login) return failed(reasons::authentication, why);
     if (name == wait_reports::quota || name == wait_reports::billing)
       return failed(reasons::rate_limited, why);
-    if (name == wait_reports::overload || name == wait_reports::retry || name == backend)
-      return failed(reason_of_error(why), why);
+    if (name == wait_reports::overload || name == backend) return failed(reason_of_error(why), why);
+    if (name == wait_reports::retry) {
+      retries_ = why;
+      return std::nullopt;
+    }
     if (!error_.empty()) return failed(reason_of_error(error_), error_);
     asked_ = unanswered("the session ended while it waited for " + name +
                         (content.empty() ? "" : ": " + content));
@@ -133,8 +144,10 @@ class LastWords {
   }
 
   Outcome completed_;
-  std::string error_;     ///< The newest that a model's server said.
-  bool at_rest_ = false;  ///< The newest that decides is that its turn is done.
+  std::string error_;                   ///< The newest that a model's server said.
+  std::optional<std::string> retries_;  ///< Why it waits for the next try of a request.
+  std::string rest_;                    ///< Why the proxy ended such a wait.
+  bool at_rest_ = false;                ///< The newest that decides is that its turn is done.
   bool may_wait_ = true;
   /// The newest that decides is that it asks a person: then this, unless its turn had failed.
   std::optional<Outcome> asked_;

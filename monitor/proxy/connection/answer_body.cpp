@@ -63,8 +63,8 @@ AnswerBody::Piece AnswerBody::pass(std::string bytes) {
   Piece piece;
   is_empty_ = false;
   if (coding_.empty()) {
-    piece.given = give(bytes);
-    piece.read = std::move(bytes);
+    piece.read = bytes;  // the copy waits longer, and has no room to spare
+    piece.given = give(std::move(bytes));
     return piece;
   }
   if (unpacker_) {
