@@ -198,7 +198,7 @@ describe('model clients', { concurrency: 8 }, () => {
           return [answer.status, await answer.text()];
         };
         const [straight, [status, text]] = await Promise.all([ask(quick.url), ask(there.session('one'))]);
-        const own = text.replaceAll(/^:.*\n\n/gm, '').replaceAll('event: ping\ndata: {"type": "ping"}\n\n', '').replaceAll(/^ +/gm, '');
+        const own = text.replaceAll(/^:.*\n/gm, '').replaceAll('event: ping\ndata: {"type": "ping"}\n\n', '').replaceAll(/^ +/gm, '');
         fed += text.length - own.length;
         assert.deepEqual([status, own], straight, path);
       })));

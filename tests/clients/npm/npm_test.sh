@@ -15,4 +15,7 @@ if ! cmp -s package-lock.json node_modules/installed; then
   cp package-lock.json node_modules/installed
 fi
 ln -sfn "$(realpath "$source/../../../clients/javascript")" node_modules/watchdog-client
-WATCHDOG_MONITOR=$monitor WATCHDOG_MODEL_BACKEND=$backend exec node --test --test-timeout=120000 npm.test.mjs
+export WATCHDOG_MONITOR=$monitor WATCHDOG_MODEL_BACKEND=$backend
+# One after the other: the clients of the first have time limits.
+node --test --test-timeout=120000 npm.test.mjs
+exec node --test --test-timeout=120000 shapes.test.mjs

@@ -1,0 +1,155 @@
+// Real clients, and streams in every shape that servers and gateways were reported to give them: each client gets through
+// the proxy what it gets straight, whether the answer comes at once, late, or pauses in its middle.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { constants, createGzip } from 'node:zlib';
+import * as clients from './clients.mjs';
+import { ModelBackend } from './model_backend.mjs';
+import { Monitor } from './monitor.mjs';
+
+const pause = 2_500;  // Keep-alives come each second, and the head after one.
+
+const vllm = {
+  '/version': () => JSON.stringify({ version: '0.12.0' }),
+  '/health': () => '',
+  '/metrics': (open, looks) => [
+    `vllm:prompt_tokens_total{engine="0",model_name="small"} ${looks * 400}`,
+    'vllm:generation_tokens_total{engine="0",model_name="small"} 7',
+    `vllm:num_requests_running{engine="0",model_name="small"} ${open}`,
+    'vllm:num_requests_waiting{engine="0",model_name="small"} 0', 'process_start_time_seconds 1.7e9', ''].join('\n'),
+};
+
+const numbered = (event, at) => (event.startsWith('{') ? event : `id: ${at}\n${event}`);
+const shapes = {
+  plain: {},
+  'text/plain': { type: 'text/plain; charset=utf-8' },
+  'no type': { type: null },
+  'a type in capitals': { type: 'Text/Event-Stream' },
+  'application/json': { type: 'application/json' },
+  gzip: { packed: true },
+  'events with ids': { shape: numbered },
+  'carriage returns': { shape: (event) => event.replaceAll('\n', '\r\n') },
+  'comments of the server': { shape: (event) => (event.startsWith('{') ? event : `: ping\n\n${event}`) },
+  'byte by byte': { bytewise: true },
+};
+const times = ['at once', 'late', 'with a pause'];
+
+/** A gateway in front of a model's server: `/SHAPE/TIME/…` gives the server's stream in that shape. */
+class Gateway {
+  #open = 0;
+  #looks = 0;
+
+  static async start(server) {
+    const gateway = new Gateway();
+    gateway.listener = createServer((request, response) => gateway.#answer(server, request, response).catch(() => response.destroy()));
+    gateway.listener.listen(0, '127.0.0.1');
+    await once(gateway.listener, 'listening');
+    gateway.url = `http://127.0.0.1:${gateway.listener.address().port}`;
+    return gateway;
+  }
+
+  end() {
+    this.listener.closeAllConnections();
+    this.listener.close();
+  }
+
+  async #answer(server, request, response) {
+    const own = vllm[request.url];
+    if (own) return response.end(own(this.#open, ++this.#looks));
+    const [, shape, time, path] = request.url.match(/^\/([^/]+)\/([^/]+)(\/.*)$/) ?? [];
+    if (!shape) return response.writeHead(404).end();
+    this.#open += 1;
+    response.on('close', () => { this.#open -= 1; });
+    let body = '';
+    for await (const piece of request) body += piece;
+    const answer = await fetch(server + path, { method: 'POST', body });
+    const lines = answer.headers.get('content-type').includes('ndjson');
+    const events = (await answer.text()).split(lines ? /(?<=\n)/ : /(?<=\n\n)/);
+    return this.#play(response, { own: answer.headers.get('content-type'), ...shapes[decodeURIComponent(shape)] }, decodeURIComponent(time), events);
+  }
+
+  async #play(response, { own, type = own, packed, shape = (event) => event, bytewise }, time, events) {
+    const [first, second] = [Math.floor(events.length / 2), events.length];
+    if (time === 'late') await setTimeout(pause);
+    if (type) response.setHeader('Content-Type', type);
+    if (packed) response.setHeader('Content-Encoding', 'gzip');
+    const packer = packed ? createGzip({ flush: constants.Z_SYNC_FLUSH }) : null;
+    packer?.pipe(response);
+    response.flushHeaders();
+    for (let at = 0; at < second; at += 1) {
+      if (time === 'with a pause' && at === first) await setTimeout(pause);
+      const bytes = Buffer.from(shape(events[at], at));
+      for (const piece of bytewise ? bytes.map((byte) => byte).values() : [bytes]) {
+        (packer ?? response).write(bytewise ? Buffer.from([piece]) : piece);
+      }
+      packer?.flush();
+      await setTimeout(1);
+    }
+    (packer ?? response).end();
+  }
+}
+
+const kept = /^: still at work\n/gm;
+let fed = 0;
+
+/** The bytes, without the proxy's comments and the ids of an answer. */
+async function bytes(base) {
+  const body = JSON.stringify({ model: 'small', stream: true, messages: [{ role: 'user', content: 'SAY One word, and another.' }] });
+  const answer = await fetch(`${base}/v1/chat/completions`, { method: 'POST', body });
+  const text = await answer.text();
+  fed += text.match(kept)?.length ?? 0;
+  return [answer.status, text.replaceAll(kept, '').replaceAll(/"(created|id|timings)":[^,}]*/g, '')];
+}
+
+const asked = {
+  bytes,
+  'openai, chat': clients.openAiStream,
+  'openai, responses': clients.openAiResponses,
+  'AI SDK': clients.aiStream,
+  Anthropic: clients.anthropicStream,
+  LangGraph: clients.langGraph,
+  ollama: clients.ollamaStream,
+};
+
+describe('shapes of streams', () => {
+  const closing = [];
+  const gateway = {}, monitor = {};
+  before(async () => {
+    for (const kind of ['llama_cpp', 'ollama']) {
+      const server = await ModelBackend.start({ kind, prompt_tokens: 10, prefill: 5_000, decode: 5_000, parallel: 128, cache: false }, 100);
+      // The proxy judges by one of them which requests its server works on.
+      gateway[kind] = { straight: await Gateway.start(server.url), through: await Gateway.start(server.url) };
+      monitor[kind] = await Monitor.start({
+        WATCHDOG_PROXY_UPSTREAM: gateway[kind].through.url,
+        WATCHDOG_PROXY_PORT: '0',
+        WATCHDOG_INTERNAL_TIMES: 'proxy.keep_alive_after_seconds=0,proxy.keep_alive_every_seconds=0,proxy.look_every_ms=200',
+      });
+      closing.push(monitor[kind], gateway[kind].straight, gateway[kind].through, server);
+    }
+    await setTimeout(1_000);
+  });
+  after(async () => {
+    for (const one of closing) await one.end();
+  });
+
+  // All of one time together: the totals of the server move for all of them, and no answer comes meanwhile.
+  for (const time of times) {
+    it(`answers that come ${time}`, async () => {
+      fed = 0;
+      const rows = Object.entries(asked).flatMap(([name, ask]) => Object.keys(shapes).map((shape) => [name, ask, shape]));
+      await Promise.all(rows.map(async ([name, ask, shape]) => {
+        const kind = name === 'ollama' ? 'ollama' : 'llama_cpp';
+        const path = `/${encodeURIComponent(shape)}/${encodeURIComponent(time)}`;
+        const [straight, through] = await Promise.all([ask(gateway[kind].straight.url + path),
+                                                       ask(monitor[kind].models + path).catch((error) => `${error}`)]);
+        assert.deepEqual(through, straight, `${name}: ${shape}, ${time}`);
+        if (name !== 'bytes') assert.deepEqual(straight, clients.whole);
+      }));
+      if (time !== 'at once') assert.ok(fed > 0, 'no keep-alive came');
+    });
+  }
+});
