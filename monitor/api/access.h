@@ -14,33 +14,33 @@
 
 namespace watchdog::monitor {
 
-/// Wrong tokens a minute: of one address, and of all together. Beyond: 429. Then a login is refused
-/// whatever it shows, so that guessing is slow; a right bearer token passes, so that a neighbour's
-/// wrong one silences no agent. Neither is short enough to be guessed.
-inline constexpr double wrong_tokens_max = 10;
-inline constexpr double wrong_tokens_in_all_max = 60;
-
 /// Thread-safe.
 class Access {
  public:
-  /// `requests_per_second_max` is each other machine's; 0: no limit.
-  Access(AccessPolicy policy, double requests_per_second_max, const Clock& clock = system_clock());
+  /// `requests_per_second_max` is each other machine's; 0: no limit. `guesses` is shared by all
+  /// ways to one monitor; null: this is the only one.
+  Access(AccessPolicy policy, double requests_per_second_max,
+         std::shared_ptr<GuessLimits> guesses = nullptr, const Clock& clock = system_clock());
 
   [[nodiscard]] std::shared_ptr<const AccessPolicy> policy() const;
   /// From now on these count, and those before do not.
   void renew(std::vector<Token> tokens);
   /// By the headers alone, before anything is looked up: the refusal, or nothing.
   [[nodiscard]] std::optional<Response> refuse(const Request& request);
-  [[nodiscard]] Caller caller(const Request& request) const;
-  /// Returns the refusal of a request that is not permitted, or nothing. Counts wrong tokens.
+  /// Returns who asks. Each way to compare a credential counts wrong ones: this, the one above, and
+  /// log_in().
+  [[nodiscard]] Caller caller(const Request& request);
+  /// Returns the refusal of a request that is not permitted, or nothing.
   [[nodiscard]] std::optional<Response> refuse(const Request& request, const Caller& caller,
                                                std::optional<Scope> scope);
+  /// Returns the refusal of a token that was not compared.
+  [[nodiscard]] Response too_many_guesses(const Request& request);
   /// Returns whether one more refused act of this address is stored in the audit log: 10 at once
   /// and one a minute, of all together 60 and ten. Otherwise strangers could fill the disk.
   [[nodiscard]] bool admits_refused_act(const Request& request);
   /// Returns a function that says whether the caller's permission still holds, on any thread, while
   /// this lives. A caller with a token or a login needs that one.
-  [[nodiscard]] std::function<bool()> lasting(const Request& request, Scope scope) const;
+  [[nodiscard]] std::function<bool()> lasting(const Request& request, Scope scope);
 
   /// The result of a login.
   struct Login {
@@ -52,18 +52,16 @@ class Access {
 
  private:
   [[nodiscard]] Millis now() const { return clock_.since_boot(); }
-  /// Returns how long wrong tokens of this address are not checked; 0: they are.
-  [[nodiscard]] Millis wait_of(const std::string& peer);
-  void count_wrong(const std::string& peer);
+  /// Returns the address whose guesses are counted.
+  [[nodiscard]] std::string guesser(const Request& request) const;
 
   const Clock& clock_;
   const double requests_per_second_max_;
   mutable std::mutex policy_mutex_;
   std::shared_ptr<const AccessPolicy> policy_;
   std::mutex mutex_;
+  const std::shared_ptr<GuessLimits> guesses_;
   PeerLimits requests_;
-  PeerLimits wrong_tokens_;
-  RateLimit wrong_tokens_in_all_;
   RateLimit bursts_;
   PeerLimits refused_acts_;
   RateLimit refused_acts_in_all_;

@@ -1,3 +1,6 @@
+// Decisions by the headers of a request alone. A token in a header comes before cookies, because a
+// browser sends cookies with whatever any page asks. So a login counts for this server's own pages
+// only. The tokens to compare with are the caller's choice, see GuessLimits.
 #include "api/access_policy.h"
 
 #include <algorithm>
@@ -53,7 +56,8 @@ std::string cookie_line(const std::string& cookie, std::chrono::seconds age, boo
 
 }  // namespace
 
-std::optional<Response> AccessPolicy::refuse_foreign(const Request& request) const {
+std::optional<Response> AccessPolicy::refuse_foreign(const Request& request,
+                                                     const Caller& caller) const {
   if (request.host.empty()) return error_response(400, "malformed", "the Host header is missing");
   if (!is_host(request.host))
     return error_response(400, "malformed", "the Host header is not NAME or NAME:PORT");
@@ -78,9 +82,7 @@ std::optional<Response> AccessPolicy::refuse_foreign(const Request& request) con
   }
   // A cookie comes along with what any page makes the browser send: it needs a word of the
   // browser's that the page was ours.
-  const bool by_cookie = bearer(request.authorization).empty() &&
-                         login_in(tokens, request.cookie, WallTime{}).token != nullptr;
-  if (by_cookie &&
+  if (caller.by_login &&
       (foreign_page || (changes && !own_page && request.fetch_site != "same-origin"))) {
     return error_response(403, "refused",
                           "a login counts for this server's own pages only; programs show a token");
@@ -97,14 +99,33 @@ std::string AccessPolicy::peer(const Request& request) const {
   return behind_proxy && address ? std::string(last) : request.peer;
 }
 
-Caller AccessPolicy::caller(const Request& request, WallTime now) const {
-  const auto secret = bearer(request.authorization);
-  const Token* token =
-      secret.empty() ? login_in(tokens, request.cookie, now).token : find_token(tokens, secret);
-  if (token == nullptr) {
-    return {.scopes = without_token, .wrong_token = !secret.empty()};
+std::vector<std::string_view> AccessPolicy::credentials(const Request& request,
+                                                        WallTime now) const {
+  if (const auto secret = bearer(request.authorization); !secret.empty()) return {secret};
+  return login_cookies(tokens, request.cookie, now);
+}
+
+Caller AccessPolicy::caller(const Request& request,
+                            const std::vector<std::string_view>& credentials, ComparedWith compared,
+                            std::size_t& right) const {
+  const bool by_login = bearer(request.authorization).empty();
+  auto known = tokens;
+  if (compared == ComparedWith::random_only)
+    std::erase_if(known, [](const Token& token) { return !is_random(token.secret); });
+  for (right = 0; right < credentials.size(); ++right) {
+    const auto* token =
+        by_login ? signer_of(known, credentials[right]) : find_token(known, credentials[right]);
+    if (token != nullptr)
+      return {.name = token->name, .scopes = token->scopes, .known = true, .by_login = by_login};
   }
-  return {.name = token->name, .scopes = token->scopes, .known = true};
+  return {.scopes = without_token,
+          .wrong_token = !by_login,
+          .unchecked = !by_login && compared == ComparedWith::random_only};
+}
+
+Caller AccessPolicy::caller(const Request& request, WallTime now) const {
+  std::size_t right = 0;
+  return caller(request, credentials(request, now), ComparedWith::all, right);
 }
 
 std::optional<Response> AccessPolicy::refuse(const Caller& caller,

@@ -4,8 +4,10 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "api/guess_limits.h"
 #include "api/message.h"
 #include "api/scope.h"
 #include "api/token.h"
@@ -17,7 +19,9 @@ struct Caller {
   std::string name = "local";  ///< Of the token; `local`: none was shown.
   Scopes scopes;
   bool known = false;        ///< A token or a login was shown, and is right.
-  bool wrong_token = false;  ///< One was shown, and is not.
+  bool by_login = false;     ///< Then: it was a login.
+  bool wrong_token = false;  ///< A token was shown, and is not right or was not compared.
+  bool unchecked = false;    ///< Then: it was not compared with all tokens, see GuessLimits.
 };
 
 /// A plain value.
@@ -33,9 +37,19 @@ struct AccessPolicy {
 
   /// The refusal of what another site's page sends, or by a name of its own (DNS rebinding);
   /// nothing if the request may go on.
-  [[nodiscard]] std::optional<Response> refuse_foreign(const Request& request) const;
+  [[nodiscard]] std::optional<Response> refuse_foreign(const Request& request,
+                                                       const Caller& caller) const;
   /// The address that asks: the one that the proxy names, if there is one.
   [[nodiscard]] std::string peer(const Request& request) const;
+  /// Returns what a request shows and callers can guess: its token, or else its logins.
+  [[nodiscard]] std::vector<std::string_view> credentials(const Request& request,
+                                                          WallTime now) const;
+  /// Returns the caller who shows these credentials. `right` becomes the number of the first right
+  /// one, or how many there are.
+  [[nodiscard]] Caller caller(const Request& request,
+                              const std::vector<std::string_view>& credentials,
+                              ComparedWith compared, std::size_t& right) const;
+  /// The same without a limit on guesses.
   [[nodiscard]] Caller caller(const Request& request, WallTime now) const;
   /// Returns the refusal of a caller without the permission, or nothing. Without a scope every
   /// caller may.

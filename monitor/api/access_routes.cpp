@@ -29,6 +29,7 @@ void log_in(const CallPtr& call, std::string_view secret, Response welcome,
 }  // namespace
 
 void get_access(const CallPtr& call) {
+  if (call->unchecked) return call->reply(call->access.too_many_guesses(call->request));
   JsonWriter out;
   out.open_object().key("scopes").open_array();
   for (const auto scope : {Scope::read, Scope::report, Scope::act}) {
@@ -74,7 +75,8 @@ void post_login_form(const CallPtr& call) {
           .extra_headers = "Location: /\r\n"},
          [](Response refusal) {
            return login_page(refusal, refusal.status == 429
-                                          ? "Too many wrong tokens came. Try again in a minute."
+                                          ? "Too many wrong tokens came from this address. Try "
+                                            "again in a minute."
                                           : "This token is not known here.");
          });
 }

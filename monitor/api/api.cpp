@@ -314,10 +314,11 @@ void Api::handle(Request request, Reply reply) {
   if (refusal) return reply(std::move(*refusal));
   if (const auto error = unknown_parameter(route, *target)) return reply(error_response(*error));
   if (route.scope == Scope::report && !backend_.has_room()) return reply(route.full(request));
-  route.answer(std::make_shared<Call>(
-      Call{backend_, check_service_, access_, std::move(request), std::move(*target),
-           std::move(found.id), std::move(found.tool), std::move(caller.name), caller.scopes,
-           std::move(reply), feed_, &hints_, telemetry_.get(), links_, proxy_url_, mcp_}));
+  route.answer(std::make_shared<Call>(Call{backend_, check_service_, access_, std::move(request),
+                                           std::move(*target), std::move(found.id),
+                                           std::move(found.tool), std::move(caller.name),
+                                           caller.scopes, caller.unchecked, std::move(reply), feed_,
+                                           &hints_, telemetry_.get(), links_, proxy_url_, mcp_}));
 }
 
 }  // namespace watchdog::monitor

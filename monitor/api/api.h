@@ -26,13 +26,15 @@ class Api {
   /// All must outlive this and every reply under way. Without a feed there are no streams.
   /// `requests_per_second_max`: of each other machine; 0: no limit. `proxy_url`: where agents reach
   /// their model through this monitor; empty: nowhere. `links`: those of its messages; null: none.
+  /// `guesses`: see Access.
   Api(Backend& backend, CheckService& check_service, AccessPolicy policy, Feed* feed = nullptr,
       double requests_per_second_max = 0, std::string proxy_url = {},
       std::shared_ptr<const AlertLinks> links = nullptr,
-      std::shared_ptr<OtlpMemory> telemetry = nullptr)
+      std::shared_ptr<OtlpMemory> telemetry = nullptr,
+      std::shared_ptr<GuessLimits> guesses = nullptr)
       : backend_(backend),
         check_service_(check_service),
-        access_(std::move(policy), requests_per_second_max),
+        access_(std::move(policy), requests_per_second_max, std::move(guesses)),
         feed_(feed),
         telemetry_(telemetry ? std::move(telemetry) : std::make_shared<OtlpMemory>()),
         links_(std::move(links)),

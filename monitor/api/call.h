@@ -34,6 +34,7 @@ struct Call {
   std::string tool;   ///< Likewise: a call of the turn.
   std::string actor;  ///< Name of the caller's token; `local`: none was shown.
   Scopes scopes;      ///< The caller's permissions.
+  bool unchecked;     ///< The caller's token was not compared, see GuessLimits.
   Reply reply;
   Feed* feed = nullptr;    ///< Null: this process streams nothing.
   Hints* hints = nullptr;  ///< Null: replies give none.

@@ -18,9 +18,9 @@ bool RateLimit::admit(Millis now) noexcept {
   return true;
 }
 
-Millis RateLimit::wait(Millis now) const noexcept {
-  const auto missing = 1 - left_at(now);
-  if (missing <= 0) return Millis{0};
+Millis RateLimit::wait(Millis now, double count) const noexcept {
+  const auto missing = count - left_at(now);
+  if (missing <= 1e-6) return Millis{0};
   return Millis{static_cast<std::int64_t>(std::ceil(missing / per_second_ * 1'000 - 1e-6))};
 }
 

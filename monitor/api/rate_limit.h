@@ -19,8 +19,8 @@ class RateLimit {
 
   /// False: not now.
   [[nodiscard]] bool admit(Millis now) noexcept;
-  /// Until the next one is admitted.
-  [[nodiscard]] Millis wait(Millis now) const noexcept;
+  /// Until the next `count` are admitted at once.
+  [[nodiscard]] Millis wait(Millis now, double count = 1) const noexcept;
   /// True if it is as at the beginning.
   [[nodiscard]] bool full(Millis now) const noexcept { return left_at(now) >= at_once_; }
 

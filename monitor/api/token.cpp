@@ -15,6 +15,8 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <cstring>
+#include <set>
 #include <span>
 #include <stdexcept>
 
@@ -106,8 +108,38 @@ Result<Token> token_from(const std::vector<std::string_view>& words) {
   return token;
 }
 
-std::string signed_part(std::string_view name, std::string_view expiry) {
-  return "login\n" + std::string(name) + "\n" + std::string(expiry);
+/// The parts of a cookie.
+struct Claim {
+  std::string_view name;
+  std::string_view expiry_text;  ///< As it is signed.
+  WallTime expiry{};
+  std::string_view proof{};
+};
+
+std::string signed_part(const Claim& claim) {
+  return "login\n" + std::string(claim.name) + "\n" + std::string(claim.expiry_text);
+}
+
+/// Returns the claim of a cookie NAME=VALUE; nothing: it has not our form.
+std::optional<Claim> claim_in(std::string_view cookie) {
+  (void)read_until(cookie, '=');
+  Claim claim{.name = read_until(cookie, '.'), .expiry_text = read_until(cookie, '.')};
+  claim.proof = cookie;
+  std::int64_t seconds = 0;
+  const auto text = claim.expiry_text;
+  const auto* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, seconds);
+  constexpr auto seconds_max =
+      std::chrono::duration_cast<std::chrono::seconds>(WallTime::duration::max());
+  if (read.ec != std::errc{} || read.ptr != end || seconds > seconds_max.count() || seconds < 0)
+    return std::nullopt;
+  claim.expiry = WallTime{std::chrono::seconds(seconds)};
+  return claim;
+}
+
+const Token* named_token(const std::vector<Token>& tokens, std::string_view name) {
+  const auto token = std::ranges::find(tokens, name, &Token::name);
+  return token == tokens.end() ? nullptr : &*token;
 }
 
 }  // namespace
@@ -154,6 +186,22 @@ std::string new_secret() {
   return hex(random);
 }
 
+bool is_random(std::string_view secret) {
+  constexpr std::size_t different_min = 10;
+  const bool is_hex = std::ranges::all_of(
+      secret, [](unsigned char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  const std::set<char> different(secret.begin(), secret.end());
+  return is_hex && secret.size() == std::size_t{2} * SHA256_DIGEST_LENGTH &&
+         different.size() >= different_min;
+}
+
+std::uint64_t short_digest(std::string_view text) {
+  const auto whole = digest(text);
+  std::uint64_t made = 0;
+  std::memcpy(&made, whole.data(), sizeof made);
+  return made;
+}
+
 const Token* find_token(const std::vector<Token>& tokens, std::string_view secret) {
   const Token* found = nullptr;
   for (const auto& token : tokens) {
@@ -165,28 +213,37 @@ const Token* find_token(const std::vector<Token>& tokens, std::string_view secre
 std::string login_cookie(const Token& token, WallTime expiry) {
   const auto seconds = std::to_string(
       std::chrono::duration_cast<std::chrono::seconds>(expiry.time_since_epoch()).count());
+  const auto part = signed_part({.name = token.name, .expiry_text = seconds});
   return std::string(cookie_prefix) + hex(signature(token.secret, "cookie"), 4) + "=" + token.name +
-         "." + seconds + "." + hex(signature(token.secret, signed_part(token.name, seconds)));
+         "." + seconds + "." + hex(signature(token.secret, part));
+}
+
+std::vector<std::string_view> login_cookies(const std::vector<Token>& tokens,
+                                            std::string_view cookies, WallTime now) {
+  std::vector<std::string_view> found;
+  while (!cookies.empty()) {
+    auto cookie = read_until(cookies, ';');
+    cookie.remove_prefix(std::min(cookie.find_first_not_of(' '), cookie.size()));
+    if (!cookie.starts_with(cookie_prefix)) continue;
+    const auto claim = claim_in(cookie);
+    if (claim && claim->expiry > now && named_token(tokens, claim->name) != nullptr)
+      found.push_back(cookie);
+  }
+  return found;
+}
+
+const Token* signer_of(const std::vector<Token>& tokens, std::string_view cookie) {
+  const auto claim = claim_in(cookie);
+  const auto* token = claim ? named_token(tokens, claim->name) : nullptr;
+  const bool is_own =
+      token != nullptr && same(claim->proof, hex(signature(token->secret, signed_part(*claim))));
+  return is_own ? token : nullptr;
 }
 
 Login login_in(const std::vector<Token>& tokens, std::string_view cookies, WallTime now) {
-  while (!cookies.empty()) {
-    auto value = read_until(cookies, ';');
-    value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
-    const auto cookie = read_until(value, '=');
-    if (!cookie.starts_with(cookie_prefix)) continue;
-    const auto name = read_until(value, '.');
-    const auto expiry = read_until(value, '.');
-    std::int64_t seconds = 0;
-    const auto* end = expiry.data() + expiry.size();
-    const auto read = std::from_chars(expiry.data(), end, seconds);
-    if (read.ec != std::errc{} || read.ptr != end) continue;
-    if (std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count() >= seconds)
-      continue;
-    const auto token = std::ranges::find(tokens, name, &Token::name);
-    if (token == tokens.end()) continue;
-    if (!same(value, hex(signature(token->secret, signed_part(name, expiry))))) continue;
-    return {.token = &*token, .cookie = std::string(cookie)};
+  for (auto cookie : login_cookies(tokens, cookies, now)) {
+    if (const auto* token = signer_of(tokens, cookie))
+      return {.token = token, .cookie = std::string(read_until(cookie, '='))};
   }
   return {};
 }

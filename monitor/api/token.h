@@ -2,6 +2,7 @@
 /// Tokens and logins of callers.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,8 +32,13 @@ inline constexpr std::size_t secret_bytes_min = 16;
 [[nodiscard]] Result<std::vector<Token>> tokens_from(std::string_view text);
 /// Checks that a secret is long enough, and of visible ASCII. Errors: `invalid`. Thread-safe.
 [[nodiscard]] Result<void> check_secret(std::string_view secret);
-/// 32 random bytes. Thread-safe.
+/// 32 random bytes, as 64 hexadecimal digits. Thread-safe.
 [[nodiscard]] std::string new_secret();
+/// Returns true for a secret of the form of new_secret(), which nobody can guess: 64 hexadecimal
+/// digits, of which ten or more differ. `openssl rand -hex 32` makes one. Thread-safe.
+[[nodiscard]] bool is_random(std::string_view secret);
+/// Returns 64 bits of the text's SHA-256. Thread-safe.
+[[nodiscard]] std::uint64_t short_digest(std::string_view text);
 
 /// Returns the token with this secret; null: there is none. A wrong secret takes as long as the
 /// right one, whatever its length. Thread-safe.
@@ -47,12 +53,19 @@ inline constexpr std::chrono::seconds login_lasts{7 * 24 * 3'600};
 /// all ports of a host to each of them. Thread-safe.
 [[nodiscard]] std::string login_cookie(const Token& token, WallTime expiry);
 
+/// Returns those cookies of a browser's header `Cookie`, each as `NAME=VALUE`, that claim to be a
+/// login with one of these tokens which lasts. Thread-safe.
+[[nodiscard]] std::vector<std::string_view> login_cookies(const std::vector<Token>& tokens,
+                                                          std::string_view cookies, WallTime now);
+/// Returns the token that signed this one of login_cookies(); null: none did. Thread-safe.
+[[nodiscard]] const Token* signer_of(const std::vector<Token>& tokens, std::string_view cookie);
+
 /// The proof in a browser's cookies. A plain value.
 struct Login {
   const Token* token = nullptr;  ///< Null: nothing.
   std::string cookie;            ///< The name of the one that proved it.
 };
-/// `cookies` is the header. Thread-safe.
+/// Returns the first login that holds. `cookies` is the header. Thread-safe.
 [[nodiscard]] Login login_in(const std::vector<Token>& tokens, std::string_view cookies,
                              WallTime now);
 

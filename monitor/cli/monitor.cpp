@@ -91,6 +91,8 @@ struct Monitor::State {
   Feed feed;
   Metrics metrics;
   CancelledSessions cancelled;
+  /// Of all ports together.
+  const std::shared_ptr<GuessLimits> guesses = std::make_shared<GuessLimits>();
   /// Of OpenTelemetry, for the proxy as well.
   const std::shared_ptr<OtlpMemory> traces = std::make_shared<OtlpMemory>();
   const std::shared_ptr<ChannelStatusRegistry> registry = std::make_shared<ChannelStatusRegistry>();
@@ -322,7 +324,8 @@ Result<void> Monitor::State::start_proxy(const Settings& settings,
            [traces = std::make_shared<TraceSessions>(traces)](const std::string& trace,
                                                               const std::string& guess) {
              return traces->session_of(trace, guess);
-           }});
+           }},
+      guesses);
   if (!started) return started.error();
   through = std::move(*started);
   return {};
@@ -391,7 +394,7 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   state->api = std::make_unique<Api>(*state->store_thread, *state->check_service, *access_policy,
                                      &state->feed, own.requests_per_second_max,
                                      state->through ? state->through->proxy().url() : "", *links,
-                                     state->traces);
+                                     state->traces, state->guesses);
   state->mcp = std::make_unique<mcp::HttpHandler>(*state->api, own_version());
   const auto database = database_of(settings);
   if (auto kept = state->mcp->keep_tasks_in(database.string() + "-mcp-tasks"); !kept)

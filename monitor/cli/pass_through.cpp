@@ -65,14 +65,14 @@ PassThrough::~PassThrough() {
 
 Result<std::unique_ptr<PassThrough>> PassThrough::start(
     const Settings& settings, AccessPolicy access_policy, const CancelledSessions& cancelled,
-    ObservationWriter::Options observation_writer) {
+    ObservationWriter::Options observation_writer, std::shared_ptr<GuessLimits> guesses) {
   auto upstreams = upstreams_in(settings.proxy, settings.model.ca_file);
   if (!upstreams) return upstreams.error();
   auto tls = tls_files(settings.monitor);
   if (!tls) return tls.error();
   std::unique_ptr<PassThrough> made(new PassThrough());
-  made->access_ =
-      std::make_unique<Access>(std::move(access_policy), settings.monitor.requests_per_second_max);
+  made->access_ = std::make_unique<Access>(
+      std::move(access_policy), settings.monitor.requests_per_second_max, std::move(guesses));
   const auto session_of_trace = observation_writer.session_of_trace;
   made->observation_writer_ = std::make_unique<ObservationWriter>(std::move(observation_writer));
   auto proxy = Proxy::start(

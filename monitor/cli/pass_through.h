@@ -19,10 +19,12 @@ namespace watchdog::monitor {
 class PassThrough {
  public:
   /// `access_policy` is the access policy; requests of sessions in `cancelled` (which must outlive
-  /// this) are denied. Errors: `invalid` (settings, files), `unavailable` (the port).
+  /// this) are denied. `guesses`: see Access. Errors: `invalid` (settings, files), `unavailable`
+  /// (the port).
   [[nodiscard]] static Result<std::unique_ptr<PassThrough>> start(
       const Settings& settings, AccessPolicy access_policy, const CancelledSessions& cancelled,
-      ObservationWriter::Options observation_writer);
+      ObservationWriter::Options observation_writer,
+      std::shared_ptr<GuessLimits> guesses = nullptr);
   ~PassThrough();
   PassThrough(const PassThrough&) = delete;
   PassThrough& operator=(const PassThrough&) = delete;

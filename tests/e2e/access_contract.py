@@ -1,5 +1,8 @@
 """Who may do what, as the server promises it: a part of contract_test.py."""
 
+import json
+import pathlib
+import time
 from concurrent import futures
 
 from otlp_contract import JSON, TRACE, logs_of
@@ -59,16 +62,48 @@ def access_is_decided(contract):
     # The monitor may write a refused act to the trail a moment after its answer.
     same("pages make the whole trail", contract.pages("/api/audit?limit=3", "audit")[:len(acts)], acts)
 
-    # Ten wrong tokens a minute; then none is looked at. Two came above or none, so the eleventh is too many.
-    answers = [contract.send("POST", "/api/login", b'{"token": "wrong"}', NOBODY | own, None)[0].status for _ in range(11)]
-    same("wrong tokens are refused, and then throttled", set(answers), {401, 429})
+    # Ten wrong tokens at once. Then only random ones are looked at, and the monitor's own is one.
+    guess = lambda number: contract.send("POST", "/api/login", b'{"token": "wrong %d"}' % number, NOBODY | own, None)[0].status
+    same("wrong tokens are refused, and then not looked at", {guess(number) for number in range(20)}, {401, 429})
     ask("POST", "/api/login", {"token": "wrong"}, status=429, headers=NOBODY | own)
-    ask("POST", "/api/login", {"token": secret}, status=429, headers=NOBODY | own)
-    ask("POST", "/login", f"token={secret}", status=429, headers=NOBODY | own)
+    ask("POST", "/login", "token=wrong", status=429, headers=NOBODY | own)
+    before = len(ask("GET", "/api/audit?limit=1000", status=200)["audit"])
+    ask("POST", "/api/login", {"token": secret}, status=204, headers=NOBODY | own)
+    ask("POST", "/login", f"token={secret}", status=303, headers=NOBODY | own)
     ask("POST", cancel, {}, status=200)
-    last = ask("GET", "/api/audit?limit=1000", status=200)["audit"][-2:]
-    same("the burst is in the trail, once", [(a["actor"], a["action"], a["outcome"]) for a in last],
-         [("local", "logins_refused", "429"), ("user", "cancel", "ok")])
+    trail = [(a["actor"], a["action"], a["outcome"]) for a in ask("GET", "/api/audit?limit=1000", status=200)["audit"]]
+    same("the burst is in the trail, once", trail.count(("local", "logins_refused", "429")), 1)
+    same("and who came in after it", trail[before:], [("user", "login", "ok")] * 2 + [("user", "cancel", "ok")])
+
+
+def guesses_are_counted(contract):
+    """Each operation counts the wrong tokens of an address, and no answer shows what is not compared."""
+    chosen, same = "correct-horse-battery", contract.tally.same
+    tokens = pathlib.Path(contract.server.folder.name, "w.db-token")
+    tokens.write_text(f"{tokens.read_text()}chosen read,report,act {chosen}\n")
+    bearer = lambda secret, address: {"Authorization": f"Bearer {secret}", "X-Forwarded-For": address}
+    readyz = lambda secret, address: contract.send("GET", "/readyz", None, bearer(secret, address), None)[0].status
+    end = time.monotonic() + 30
+    while readyz(chosen, "127.1.0.1") != 200 and time.monotonic() < end:  # The file is read every second.
+        time.sleep(0.1)
+    for number, operation in enumerate(contract.specification.operations):
+        address, target = f"127.2.{number}.1", operation.sample()
+        logs_in = operation.path in ("/login", "/api/login") and operation.method == "POST"
+
+        def status(secret):
+            if not logs_in:
+                return contract.send(operation.method, target, None, bearer(secret, address), 0)[0].status
+            body = f"token={secret}" if operation.path == "/login" else json.dumps({"token": secret})
+            return contract.send(operation.method, target, body.encode(), {"Authorization": None, "X-Forwarded-For": address}, None)[0].status
+
+        wrong = {status(f"wrong-token-{attempt}") for attempt in range(10)}
+        needs_token = operation.node.get("security") != [] or operation.path == "/api/access" or logs_in
+        same(f"{operation}: ten wrong tokens are looked at", wrong & {429}, set())
+        beyond = [status("one-more-wrong-token"), status(chosen)]
+        same(f"{operation}: then a right one gets the answer of a wrong one", beyond, [429, 429] if needs_token else beyond[:1] * 2)
+        same(f"{operation}: they count everywhere", [readyz(chosen, address), readyz(contract.server.secret, address)], [429, 200])
+        same(f"{operation}: they count for this address alone", readyz(chosen, f"127.3.{number}.1"), 200)
+        same(f"{operation}: a random token is always looked at", status(contract.server.secret) in (401, 429), False)
 
 
 def token_is_asked_for(contract):

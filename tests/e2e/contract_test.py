@@ -22,7 +22,7 @@ import time
 import traceback
 import urllib.parse
 
-from access_contract import access_is_decided, token_is_asked_for
+from access_contract import access_is_decided, guesses_are_counted, token_is_asked_for
 from alerts_contract import alerts_are_told
 from fake_model import Model
 from hooks_contract import hooks_are_told
@@ -680,7 +680,7 @@ def main():
                   "WATCHDOG_INTERNAL_TIMES": "checks.per_session_max=2", "WATCHDOG_CHECKS_ON_SUSPICION": "false"}
     proxied = asks_model | {"WATCHDOG_MONITOR_BEHIND_PROXY": "true", "WATCHDOG_INTERNAL_TIMES": "monitor.requests_per_second_max=1"}
     parts += (functools.partial(checks_are_asked_for, model=model), access_is_decided)
-    for more, asked in ((asks_model, parts), (proxied, (token_is_asked_for,))):
+    for more, asked in ((asks_model, parts), (proxied, (token_is_asked_for, guesses_are_counted))):
         with Server(options.monitor, more) as contract.server:
             for part in asked:
                 try:

@@ -491,6 +491,26 @@ class ProxyTest(unittest.TestCase):
         while not self.upstream.requests.empty():
             self.assertNotIn(token, b"".join(self.upstream.requests.get()))
 
+    def test_guesses_at_the_proxy_count_for_their_client_and_at_each_port(self):
+        self.begin(lambda connection, head, body: respond(connection, b"{}"), "--behind-proxy")
+        chosen, tokens = b"correct-horse-battery", pathlib.Path(self.server.folder.name, "w.db-token")
+        tokens.write_text(f"{tokens.read_text()}ann read,report {chosen.decode()}\n")
+
+        def status(token, address):
+            forwarded = b"X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-For: 7.7.7.7, %s\r\nConnection: close\r\n" % address
+            return self.response(get(b"/t/%s/v1/models" % token, forwarded))[0]
+
+        end = time.monotonic() + PATIENCE_S
+        while status(chosen, b"10.0.0.1") != 200 and time.monotonic() < end:  # The monitor reads the file every second.
+            time.sleep(0.1)
+        self.assertEqual({status(b"a-wrong-token-%d" % number, b"10.0.0.2") for number in range(10)}, {401})
+        self.assertEqual([status(token, b"10.0.0.2") for token in (chosen, b"a-wrong-token-10", self.server.secret.encode())], [429, 429, 200])
+        self.assertEqual(status(chosen, b"10.0.0.3"), 200)
+        asked = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE_S)
+        self.addCleanup(asked.close)
+        asked.request("GET", "/readyz", headers={"Authorization": f"Bearer {chosen.decode()}", "X-Forwarded-For": "10.0.0.2"})
+        self.assertEqual(asked.getresponse().status, 429)
+
     def test_models_have_servers_of_their_own(self):
         with Upstream(lambda connection, head, body: respond(connection, b'"small"')) as small:
             folder = self.enterContext(__import__("tempfile").TemporaryDirectory())

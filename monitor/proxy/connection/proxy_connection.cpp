@@ -217,6 +217,8 @@ std::optional<Response> ProxyConnection::admit(std::string token) {
   if (!exchange_->is_allowed_page)
     asked.fetch_site = std::string(header_in(exchange_->headers, "sec-fetch-site"));
   asked.peer = peer_;
+  for (auto [at, end] = head.equal_range("X-Forwarded-For"); at != end; ++at)
+    asked.forwarded_for = std::string(view(at->value()));
   auto refusal = proxy_->options.admission(asked);
   if (refusal && refusal->status == 403 && !asked.origin.empty())
     return error_response(403, "refused",
