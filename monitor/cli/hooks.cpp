@@ -2,7 +2,8 @@
 // are the scope, the files, the backup, the token and what a person reads.
 // A token is a secret, and a command of a hook is shown by `ps`. So an install copies the token
 // into a file of mode 0600, as an HTTP header, and the hooks name that file. It is a file for each
-// server: one server's token is never sent to another.
+// server: one server's token is never sent to another. It never is a token that may act: agents
+// run the hooks, so they can read it.
 // `remove` also looks at the backup. If the backup with our hooks, and then without them, gives
 // what the file without them gives, only we changed the file, and the backup's bytes come back.
 #include <algorithm>
@@ -110,20 +111,8 @@ fs::path hook_file_of(const Url& server, const std::string& suffix) {
   return settings.empty() ? fs::path() : fs::absolute(settings).parent_path() / name;
 }
 
-/// Returns the secret that reports with the fewest scopes.
-Result<std::string> reporting_secret(const fs::path& file) {
-  auto tokens = read_token_file(file);
-  if (!tokens) return tokens.error();
-  const Token* best = nullptr;
-  for (const auto& token : *tokens) {
-    if (!token.scopes.contains(Scope::report)) continue;
-    if (best == nullptr ||
-        (best->scopes.contains(Scope::act) && !token.scopes.contains(Scope::act)))
-      best = &token;
-  }
-  if (best != nullptr) return best->secret;
-  return Error{ErrorCode::invalid,
-               "the token file " + file.string() + " has no token of the scope report"};
+std::string header_with(const std::string& secret) {
+  return "Authorization: Bearer " + secret + "\n";
 }
 
 /// Returns the command by which agents start the MCP server: by its name where that is found.
@@ -163,16 +152,32 @@ Result<HookTarget> target_of(const HooksOptions& options) {
   return target;
 }
 
+/// Returns the token file that the header of the hooks comes from; empty: the header stays. Earlier
+/// versions copied the token that acts, and such a header is written again.
+fs::path source_of_header(const HooksOptions& options, const ConfigFile& header) {
+  if (!options.monitor.token_file.empty()) return options.monitor.token_file;
+  if (!header.exists) return {};
+  const auto configuration = Configuration::load(options.monitor.sources);
+  const auto file = token_file(configuration ? configuration->settings() : Settings{});
+  const auto tokens = read_token_file(file);
+  const bool acts =
+      tokens && std::ranges::any_of(*tokens, [&](const Token& token) {
+        return token.scopes.contains(Scope::act) && header.text == header_with(token.secret);
+      });
+  return acts && reporting_secret(file) ? file : fs::path();
+}
+
 /// Writes the header with the token, readable by its owner alone.
 Result<void> keep_token(const HooksOptions& options, const HookTarget& target) {
-  if (options.monitor.token_file.empty() || options.dry_run || options.mcp) return {};
-  const auto secret = reporting_secret(options.monitor.token_file);
+  if (target.header_file.empty() || options.dry_run || options.mcp) return {};
+  auto header = read_config(target.header_file);
+  if (!header) return header.error();
+  const auto source = source_of_header(options, *header);
+  if (source.empty()) return {};
+  const auto secret = reporting_secret(source);
   if (!secret) return secret.error();
-  auto file = read_config(target.header_file);
-  if (!file) return file.error();
-  file->mode = 0600;
-  const auto header = "Authorization: Bearer " + *secret + "\n";
-  return write_config(*file, header);
+  header->mode = 0600;
+  return write_config(*header, header_with(*secret));
 }
 
 /// Copies the certificates to where the hooks find them.
@@ -518,8 +523,8 @@ void add_hooks(CommandLine& line) {
   command->parse_complete_callback([options] { look_for_place(options->monitor, Uses::monitor); });
   command->add_option(
       "--token-file", options->monitor.token_file,
-      "File of the monitor's tokens, if it requires one for reports. The token that "
-      "may do least is copied into a file that only you can read");
+      "File of the monitor's tokens, if it requires one for reports. A token that may report and "
+      "may not act is copied into a file that only you can read");
   command->add_option("--ca-file", options->monitor.ca_file,
                       "Certificates (PEM) to trust for the monitor besides those of the system. "
                       "They are copied to where the hooks find them");

@@ -29,7 +29,7 @@ Result<std::vector<Token>> tokens_for(const Settings& settings) {
   } else if (auto made = make_token_file(path); !made) {
     return made.error();
   }
-  auto in_file = read_token_file(path);
+  auto in_file = read_all_tokens(path);
   if (!in_file && in_file.error().code == ErrorCode::not_found && !tokens.empty()) return tokens;
   if (!in_file) return in_file.error();
   tokens.insert(tokens.end(), in_file->begin(), in_file->end());

@@ -1,3 +1,6 @@
+// A file appears whole under its name or not at all: a draft gets the name, and replaces nothing.
+// The token for hooks has a file of its own, because people and scripts read the last line of the
+// token file.
 #include "cli/token_file.h"
 
 #include <fcntl.h>
@@ -23,10 +26,24 @@ constexpr std::string_view heading =
     "# NAME SCOPE[,SCOPE] TOKEN. Scopes: read, report, act. A change takes effect within "
     "seconds.\n";
 
+constexpr std::string_view report_heading =
+    "# One more token of the monitor. It may report and nothing else, so hooks get it.\n";
+
 Error named_error(const std::filesystem::path& path, Error error) {
   error.message = "the token file " + path.string() + " " + error.message;
   error.field = "token_file";
   return error;
+}
+
+/// Returns the token that may report, may not act and has the fewest scopes; null: none.
+const Token* least_reporting(const std::vector<Token>& tokens) {
+  const auto may_do_more = [](const Token& token) { return token.scopes.contains(Scope::read); };
+  const Token* least = nullptr;
+  for (const auto& token : tokens) {
+    if (!token.scopes.contains(Scope::report) || token.scopes.contains(Scope::act)) continue;
+    if (least == nullptr || (may_do_more(*least) && !may_do_more(token))) least = &token;
+  }
+  return least;
 }
 
 }  // namespace
@@ -73,6 +90,46 @@ Result<void> make_token_file(const std::filesystem::path& path) {
       path, std::string(heading) + "user read,report,act " + new_secret() + "\n", "the token file");
   if (made) return made;
   return Error{made.error().code, made.error().message, "token_file"};
+}
+
+std::filesystem::path report_token_file(const std::filesystem::path& path) {
+  return path.string() + "-report";
+}
+
+Result<std::vector<Token>> read_all_tokens(const std::filesystem::path& path) {
+  auto tokens = read_token_file(path);
+  if (!tokens) return tokens;
+  const auto beside = report_token_file(path);
+  // A folder may be read-only. Then hooks get a token that a person writes.
+  (void)make_owner_file(beside,
+                        std::string(report_heading) + "reporter report " + new_secret() + "\n",
+                        "the token file");
+  auto more = read_token_file(beside);
+  if (!more && more.error().code == ErrorCode::not_found) return tokens;
+  if (!more) return more.error();
+  for (auto& token : *more) {
+    const auto has = [&](const auto member, const std::string& value) {
+      return std::ranges::find(*tokens, value, member) != tokens->end();
+    };
+    if (token.scopes != Scopes{Scope::report} || has(&Token::secret, token.secret)) continue;
+    const auto name = token.name;
+    for (int number = 2; has(&Token::name, token.name); ++number)
+      token.name = name + "-" + std::to_string(number);
+    tokens->push_back(std::move(token));
+  }
+  return tokens;
+}
+
+Result<std::string> reporting_secret(const std::filesystem::path& path) {
+  const auto tokens = read_token_file(path);
+  if (!tokens) return tokens.error();
+  if (const auto* token = least_reporting(*tokens)) return token->secret;
+  if (const auto more = read_token_file(report_token_file(path)))
+    if (const auto* token = least_reporting(*more)) return token->secret;
+  return Error{ErrorCode::invalid,
+               "the token file " + path.string() +
+                   " has no token that may report and may not act, and hooks get no other. Add a "
+                   "line to the monitor's token file: hooks report TOKEN"};
 }
 
 Result<std::string> link_key(const std::filesystem::path& database) {

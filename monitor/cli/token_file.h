@@ -20,6 +20,20 @@ namespace watchdog::monitor {
 /// Errors: `unavailable`. Thread-safe.
 [[nodiscard]] Result<void> make_token_file(const std::filesystem::path& path);
 
+/// Returns the name of the file beside a token file that holds one more token, which may only
+/// report. Hooks get that one. Pure.
+[[nodiscard]] std::filesystem::path report_token_file(const std::filesystem::path& path);
+
+/// Returns the tokens of a token file and of report_token_file(). The latter is made if it is
+/// missing and can be made; tokens in it that may do more than report are left out. A name that is
+/// taken gets a number. Errors: as read_token_file(). Thread-safe.
+[[nodiscard]] Result<std::vector<Token>> read_all_tokens(const std::filesystem::path& path);
+
+/// Returns the secret that hooks get: of the token in the file with the fewest scopes that may
+/// report and may not act, else of report_token_file(). Errors: those of read_token_file();
+/// `invalid` (there is none; the message says how to make one). Thread-safe.
+[[nodiscard]] Result<std::string> reporting_secret(const std::filesystem::path& path);
+
 /// Creates a file of mode 0600 with this text, and its directory with mode 0700 if that is missing.
 /// An existing file stays as it is; of two concurrent creators the first wins. `error_about` begins
 /// the messages: `the token file`. Errors: `unavailable`. Thread-safe.

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """`hooks install | remove | status` on the files of a home directory: bytes, modes, links, backups, tokens, exit codes."""
 
+import http.client
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import stat
 import subprocess
@@ -13,19 +15,19 @@ import threading
 import time
 import unittest
 
+from hook_files import FILES, IN_PROJECT
 from server import Server
+from specification import Specification
 
 PROGRAM = sys.argv.pop(1)
 DONE, FAILED, USAGE, REFUSED, NOT_FOUND = 0, 1, 2, 3, 5
-FILES = {"claude-code": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini-cli": ".gemini/settings.json",
-         "opencode": ".config/opencode/plugin/watchdog.js", "cursor": ".cursor/hooks.json", "copilot-cli": ".copilot/hooks/watchdog.json"}
-IN_PROJECT = {"claude-code": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini-cli": ".gemini/settings.json",
-              "opencode": ".opencode/plugin/watchdog.js", "cursor": ".cursor/hooks.json", "copilot-cli": ".github/hooks/watchdog.json"}
 MCP_FILES = {"claude-code": ".claude.json", "codex": ".codex/config.toml", "gemini-cli": ".gemini/settings.json",
              "opencode": ".config/opencode/opencode.json", "cursor": ".cursor/mcp.json", "copilot-cli": ".copilot/mcp-config.json"}
 MCP_IN_PROJECT = {"claude-code": ".mcp.json", "codex": ".codex/config.toml", "gemini-cli": ".gemini/settings.json",
                   "opencode": "opencode.json", "cursor": ".cursor/mcp.json", "copilot-cli": ".github/mcp.json"}
 BEFORE = ".before-watchdog"
+SCHEMAS = pathlib.Path(__file__).resolve().parent.parent.parent / "schemas"
+RECORDED = pathlib.Path(__file__).resolve().parent.parent / "data" / "hooks"
 SECRET = "report-" + "r" * 30
 
 AS_PEOPLE_HAVE_THEM = {
@@ -293,6 +295,85 @@ class Hooks(unittest.TestCase):
             self.assertIsNone(report["change"])
             tokens.chmod(0o644)
             self.run_hooks("install", "codex", "--token-file", tokens, code=REFUSED)
+
+    def commands_in(self, agent):
+        """The shell commands of an installed agent, by its events; the plugin of opencode runs with node."""
+        path = self.home / FILES[agent]
+        if agent == "opencode":
+            module = path.with_suffix(".mjs")
+            shutil.copy(path, module)
+            # It reports what opencode says; here the events are in the input of the command.
+            script = (f"import {{ Watchdog }} from {json.dumps(str(module))}; import {{ readFileSync }} from 'fs'; "
+                      "const hooks = await Watchdog({ client: {} }); await hooks.event({ event: JSON.parse(readFileSync(0)) });")
+            return {"session.created": f"node --input-type=module -e {shlex.quote(script)}"}
+        found = {}
+        for event, entries in json.loads(path.read_text())["hooks"].items():
+            handler = entries[0]["hooks"][0] if "hooks" in entries[0] else entries[0]
+            found[event] = handler.get("bash") or handler["command"]
+        return found
+
+    def first_hook_of(self, agent):
+        """As recorded: the event's name, what the agent sends, and the session."""
+        line = json.loads((RECORDED / f"{agent}.jsonl").read_text().splitlines()[0])
+        hook = line["hook"]
+        return hook.get("hook_event_name") or hook["type"], json.dumps(hook), line["session"]
+
+    def test_a_hook_gets_a_token_that_reports_and_does_nothing_else(self):
+        operations = Specification(SCHEMAS).operations
+        reports = {"POST /api/autonomous/sessions", "PATCH /api/autonomous/sessions/{sessionId}",
+                   "POST /api/autonomous/sessions/{sessionId}/events", "POST /api/hooks/{agent}", "POST /v1/logs", "POST /v1/traces",
+                   "POST /v1/metrics", "GET /api/autonomous/traces/{trace}", "POST /mcp", "GET /mcp", "DELETE /mcp",
+                   "POST /api/autonomous/check-status"}
+        with Server(PROGRAM, arguments=["--behind-proxy"]) as server:  # Then each request needs a token.
+            url, tokens = f"http://{server.host}", pathlib.Path(server.folder.name, "w.db-token")
+            self.environment["WATCHDOG_DB"] = str(tokens.with_name("w.db"))
+
+            def answer(operation, secret):
+                connection = http.client.HTTPConnection(server.host, timeout=60)
+                self.addCleanup(connection.close)
+                connection.request(operation.method, operation.sample(), "", {"Authorization": f"Bearer {secret}"})
+                return connection.getresponse().status
+
+            secrets = set()
+            for agent in FILES:
+                with self.subTest(agent):
+                    header_of = lambda: next(self.home.glob(".config/watchdog/hooks-*.header"))
+                    self.run_hooks("install", agent, "--server", url, "--token-file", tokens)
+                    secret = header_of().read_text().split()[-1]
+                    secrets.add(secret)
+                    self.assertNotIn(secret, tokens.read_text())
+                    self.assertNotIn(secret, (self.home / FILES[agent]).read_text())
+                    self.assertEqual(stat.S_IMODE(header_of().stat().st_mode), 0o600)
+                    event, sent, session = self.first_hook_of(agent)
+                    report = lambda: subprocess.run(self.commands_in(agent)[event], shell=True, input=sent, capture_output=True,
+                                                    text=True, check=True, env=self.environment)
+                    said = report()
+                    known = {"Authorization": f"Bearer {server.secret}"}
+                    connection = http.client.HTTPConnection(server.host, timeout=60)
+                    self.addCleanup(connection.close)
+                    connection.request("GET", f"/api/autonomous/progress/{session}", headers=known)
+                    self.assertEqual(connection.getresponse().status, 200, said.stdout + said.stderr)
+                    # Hooks that an earlier version installed have the token that acts. They go on, until the next install.
+                    header_of().write_text(f"Authorization: Bearer {server.secret}\n")
+                    said = report()
+                    self.assertNotIn("refused", said.stdout + said.stderr)
+                    self.run_hooks("install", agent, "--server", url)
+                    self.assertEqual(header_of().read_text().split()[-1], secret)
+            self.assertEqual(len(secrets), 1)
+            secret = secrets.pop()
+            let_in = {str(one) for one in operations if answer(one, secret) != 403 and one.node.get("security") != []}
+            self.assertEqual(let_in, reports)
+            acts = [one for one in operations if one.path.endswith(("/cancel", "/forget", "/abort", "/abort-tool/{toolId}", "/snooze"))]
+            self.assertGreater(len(acts), 4)
+            self.assertEqual({answer(one, secret) for one in acts}, {403})
+            # A copy of the file without the one beside it has no such token.
+            copied = pathlib.Path(shutil.copy(tokens, self.home / "copied"))
+            copied.chmod(0o600)
+            said = self.run_hooks("install", "codex", "--server", url, "--token-file", copied, code=REFUSED)
+            self.assertIn("hooks report TOKEN", said.stderr)
+            beside = tokens.with_name("w.db-token-report")
+            self.assertEqual(stat.S_IMODE(beside.stat().st_mode), 0o600)
+            self.run_hooks("install", "codex", "--server", url, "--token-file", beside)
 
     def test_a_monitor_with_certificates_of_its_own_is_trusted(self):
         files = pathlib.Path(__file__).parent.parent / "data" / "tls"
