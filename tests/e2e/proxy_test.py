@@ -292,6 +292,30 @@ class ProxyTest(unittest.TestCase):
         connection.sendall(get(b"/a", b"") + get(b"/b"))
         self.assertEqual(re.findall(rb"\r\n\r\n(ok|wrong)", self.all_of(connection)), [b"ok", b"ok"])
 
+    def test_an_answer_that_nobody_asked_for_ends_a_kept_connection(self):
+        for certificate in (None, (TLS / "cert.pem", TLS / "key.pem")):
+            with self.subTest(certificate=certificate):
+                opened, may_send, sent = [], threading.Event(), threading.Event()
+
+                def answer(connection, head, body):
+                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # Each answer arrives before the next request.
+                    opened.append(connection)
+                    number = b"%d" % len(opened)
+                    respond(connection, number)
+                    read_message(connection)  # Kept connections are used again, also after session tickets of TLS.
+                    respond(connection, number)
+                    may_send.wait(PATIENCE_S)
+                    respond(connection, b"wrong")
+                    sent.set()
+                    read_message(connection)
+
+                self.begin(answer, certificate=certificate, more_environment={"WATCHDOG_PROXY_CA_FILE": str(TLS / "cert.pem")})
+                models = get(b"/v1/models")
+                self.assertEqual([self.response(models)[2] for _ in range(2)], [b"1", b"1"])
+                may_send.set()
+                self.assertTrue(sent.wait(PATIENCE_S))
+                self.assertEqual(self.response(models)[2], b"2")
+
     def test_bad_requests_are_refused_before_anybody_is_asked(self):
         self.begin(lambda connection, head, body: respond(connection, b"{}"))
         for request, status in ((b"BAD\r\n\r\n", 400), (b"GET http://x/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 400),

@@ -119,9 +119,15 @@ void UpstreamConnection::watch_peer() {
 
 bool UpstreamConnection::is_quiet() {
   char byte = 0;
+  if (tls_) {
+    // Bytes on the wire may be a session ticket, which this read takes. Whatever else comes ends
+    // the use of the connection, so the byte is not missed.
+    LinkError error;
+    const auto count = tls_->read_some(asio::buffer(&byte, sizeof byte), error);
+    return count == 0 && error == asio::error::would_block;
+  }
   const auto count = recv(socket_.native_handle(), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
-  // With TLS these bytes may be a session ticket.
-  return count > 0 ? tls_.has_value() : count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+  return count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
 std::string UpstreamConnection::peer() const {

@@ -40,7 +40,8 @@ class UpstreamConnection {
   void tune();
   /// From now on a peer that vanishes without a word is noticed within some minutes.
   void watch_peer();
-  /// True if the peer has sent nothing that was not read, and no end.
+  /// True if the peer has sent nothing that was not read, and no end. If not, the connection cannot
+  /// be used any more. REQUIRES: no operation is under way.
   [[nodiscard]] bool is_quiet();
   [[nodiscard]] std::string peer() const;
   [[nodiscard]] std::uint16_t peer_port() const;  ///< 0: it is gone.
