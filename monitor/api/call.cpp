@@ -167,7 +167,13 @@ Result<CancelRequest> request_in(const Call& call) {
   if (!reason) return reason.error();
   auto by = text_field_from_json(call.request.body, "by");
   if (!by) return by.error();
-  if (by->empty()) *by = call.actor == "local" ? "user" : call.actor;
+  const bool is_named =
+      call.actor != "local" && call.actor != "environment" && call.actor != "user";
+  if (by->empty()) {
+    *by = call.actor == "local" ? "user" : call.actor;
+  } else if (is_named && *by != call.actor) {
+    *by += " (token of " + call.actor + ")";  // a caller can name anybody
+  }
   return CancelRequest{.by = std::move(*by), .reason = std::move(*reason)};
 }
 

@@ -376,8 +376,12 @@ void HttpHandler::drop_idle() {
     return true;
   });
   while (sessions_.size() >= sessions_max) {
-    const auto oldest = std::ranges::min_element(
-        sessions_, {}, [](const auto& entry) { return entry.second.used; });
+    // The caller with the most sessions loses one, so nobody ends the sessions of others.
+    std::map<std::string_view, std::size_t> counts;
+    for (const auto& [id, session] : sessions_) ++counts[session.owner];
+    const auto oldest = std::ranges::min_element(sessions_, {}, [&](const auto& entry) {
+      return std::pair(-static_cast<std::ptrdiff_t>(counts[entry.second.owner]), entry.second.used);
+    });
     end(oldest->second);
     sessions_.erase(oldest);
   }

@@ -193,6 +193,7 @@ class HttpTools(http.server.BaseHTTPRequestHandler):
     seen = []
     session = "s1"
     gone = threading.Event()
+    version = "2025-11-25"
 
     def log_message(self, *_):
         pass
@@ -218,7 +219,7 @@ class HttpTools(http.server.BaseHTTPRequestHandler):
             return self.answer(202)
         result = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": [{"type": "text", "text": "ok"}]}}
         if message["method"] == "initialize":
-            result["result"] = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "web", "version": "1"}}
+            result["result"] = {"protocolVersion": self.version, "capabilities": {}, "serverInfo": {"name": "web", "version": "1"}}
             return self.answer(200, json.dumps(result, indent=1).encode(), Content_Type="application/json", Mcp_Session_Id=self.session)
         if self.headers["Mcp-Session-Id"] not in (None, self.session):
             return self.answer(404)
@@ -248,7 +249,7 @@ class HttpTools(http.server.BaseHTTPRequestHandler):
 
 class ProxiedUrl(unittest.TestCase):
     def setUp(self):
-        HttpTools.seen, HttpTools.session, HttpTools.gone = [], "s1", threading.Event()
+        HttpTools.seen, HttpTools.session, HttpTools.gone, HttpTools.version = [], "s1", threading.Event(), "2025-11-25"
         self.tools = http.server.ThreadingHTTPServer(("127.0.0.1", 0), HttpTools)
         self.tools.daemon_threads = True
         threading.Thread(target=self.tools.serve_forever, daemon=True).start()
@@ -281,6 +282,17 @@ class ProxiedUrl(unittest.TestCase):
         headers = HttpTools.seen[0][1]
         self.assertEqual((headers["MCP-Protocol-Version"], headers["Mcp-Method"], headers["Mcp-Name"]),
                          ("2026-07-28", "tools/call", "plain"))
+
+    def test_no_member_of_a_message_becomes_a_header_line(self):
+        HttpTools.version = "2025-06-18\r\nX-From-Server: 1"
+        client = self.client()
+        client.begin()
+        self.assertEqual(client.text_of(client.call("plain")), "ok")
+        client.text_of(client.call("plain", {"io.modelcontextprotocol/protocolVersion": "2026-07-28\r\nX-From-Client: 1"}))
+        client.text_of(client.call("plain\r\nX-From-Name: 1", {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}))
+        self.assertGreater(len(HttpTools.seen), 3)
+        for _, headers in HttpTools.seen:
+            self.assertEqual([name for name in headers if name.startswith("X-From")], [])
 
     def test_a_stuck_call_is_closed_and_cancelled(self):
         client = self.client("--deadline", "1")
