@@ -124,6 +124,22 @@ std::vector<std::string> faults_of_folder(const std::string& page, const Set& be
   return faults;
 }
 
+TEST(Map, the_security_model_names_a_test_for_each_threat) {
+  const auto page = text_of(root / "docs/explanation/security-model.md");
+  EXPECT_EQ(faults_of_map(page), std::vector<std::string>{});
+  const auto begin = page.find("| Threat |");
+  ASSERT_NE(begin, std::string::npos);
+  std::istringstream rows(page.substr(begin, page.find("\n\n", begin) - begin));
+  int threats = 0;
+  for (std::string row; std::getline(rows, row); ++threats) {
+    const bool does_nothing = row.find("| nothing: ") != std::string::npos;
+    const auto last = row.substr(row.rfind('|', row.size() - 2) + 1);
+    const bool is_named = last.find("`tests/") != std::string::npos;
+    EXPECT_TRUE(is_named || does_nothing || threats < 2) << row;
+  }
+  EXPECT_GT(threats, 30);
+}
+
 TEST(Map, each_folder_says_what_belongs_there) {
   for (const auto& [layer, below] : may_include) {
     const auto place = place_of(layer);
