@@ -44,6 +44,7 @@ const Set shared_with_monitor = {
     "codec/json_bounds.h",
     "codec/progress.h",
     "config/channel_kind.h",
+    "config/toml_leaf.h",
     "facts/digest.h",
     "facts/ids.h",
     "facts/process.h",

@@ -475,10 +475,6 @@ TEST_F(Configured, code_is_held_to_the_same_ranges) {
   EXPECT_EQ(refusal(),
             "code: policy.stuckThreshold is 1; it must be from 2 to 10000\n"
             "code: run.max_iterations is -1; it must be an integer from 1 to 1000000\n");
-  // Half a second of a setting in seconds is refused: cut to 0 it would mean "no limit".
-  sources.code = [](Settings& settings) { settings.tools.deadlines.timeout = 500ms; };
-  EXPECT_NE(refusal().find("code: tools.timeout_seconds is 0.5; it must be"), std::string::npos)
-      << refusal();
   sources.code = [](Settings& settings) {
     settings.policy.stuck_threshold = 9;
     settings.task_tool.agents["review"].steps = 3;
@@ -508,9 +504,7 @@ TEST_F(Configured, an_api_key_is_never_shown_and_its_file_is_its_owners) {
   EXPECT_EQ(configuration.settings().model.api_key, "sk-of-the-file")
       << "other programs have that variable for other servers";
   write("");
-  configuration = load();
-  EXPECT_EQ(configuration.settings().model.api_key, "sk-of-the-environment");
-  EXPECT_EQ(said(configuration, "model.api_key"), "set, environment OPENAI_API_KEY");
+  EXPECT_EQ(said(load(), "model.api_key"), "set, environment OPENAI_API_KEY");
 
   write("model.api_key_file = '" + key_file.string() + "'");
   sources.environment.clear();

@@ -45,6 +45,13 @@ TEST_F(ToolsConfigured, a_tool_has_the_timeout_of_who_knows_most_about_it) {
   EXPECT_EQ(deadline_of(load(), "grep").idle, std::nullopt);
 }
 
+TEST_F(ToolsConfigured, half_a_second_set_by_code_is_refused) {
+  // Cut to 0 it would mean "no limit".
+  sources.code = [](Settings& settings) { settings.tools.deadlines.timeout = 500ms; };
+  EXPECT_NE(refusal().find("code: tools.timeout_seconds is 0.5; it must be"), std::string::npos)
+      << refusal();
+}
+
 TEST_F(ToolsConfigured, a_timeout_that_is_none_keeps_a_program_from_starting) {
   const std::string allowed = "; it must be an integer from 0 to 86400\n";
   for (const auto& [text, shown] :

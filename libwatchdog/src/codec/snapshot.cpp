@@ -141,6 +141,19 @@ void write_notes(JsonWriter& out, const Notes& notes) {
   }
 }
 
+void read_wait(const json& wait, Notes& notes) {
+  notes.waiting_for = wait.at("for");
+  from_integer(wait.at("seq"), notes.wait_seq);
+  from_integer(wait.at("since"), notes.wait_since);
+  notes.wait_why = wait.value("why", std::string());
+  notes.wait_provider = wait.value("provider", std::string());
+  if (const auto call = wait.find("call"); call != wait.end()) from_integer(*call, notes.wait_call);
+  if (const auto until = wait.find("until"); until != wait.end())
+    from_integer(*until, notes.wait_until.emplace());
+  if (wait.at("iteration").is_number())
+    notes.wait_iteration = number_in<std::int64_t>(wait.at("iteration"), Range::any);
+}
+
 void read_notes(const json& from, History& history) {
   if (const auto exited = from.find("exited_seq"); exited != from.end()) {
     from_integer(*exited, history.notes.edit().exited_seq);
@@ -159,20 +172,8 @@ void read_notes(const json& from, History& history) {
   if (const auto suspicion = from.find("suspicion"); suspicion != from.end()) {
     PartReader::read(*suspicion, history.notes.edit().suspicion);
   }
-  if (const auto wait = from.find("wait"); wait != from.end()) {
-    auto& notes = history.notes.edit();
-    notes.waiting_for = wait->at("for");
-    from_integer(wait->at("seq"), notes.wait_seq);
-    from_integer(wait->at("since"), notes.wait_since);
-    notes.wait_why = wait->value("why", std::string());
-    notes.wait_provider = wait->value("provider", std::string());
-    if (const auto call = wait->find("call"); call != wait->end())
-      from_integer(*call, notes.wait_call);
-    if (const auto until = wait->find("until"); until != wait->end())
-      from_integer(*until, notes.wait_until.emplace());
-    if (wait->at("iteration").is_number())
-      notes.wait_iteration = number_in<std::int64_t>(wait->at("iteration"), Range::any);
-  }
+  if (const auto wait = from.find("wait"); wait != from.end())
+    read_wait(*wait, history.notes.edit());
   if (const auto asks = from.find("asks"); asks != from.end())
     PartReader::read(*asks, history.notes.edit().asks.edit());
   if (const auto idle = from.find("idle_why"); idle != from.end())
