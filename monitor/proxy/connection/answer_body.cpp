@@ -3,6 +3,7 @@
 // judged yet are held: blanks, and an object that may be an error.
 #include "proxy/connection/answer_body.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "proxy/connection/json_members.h"
@@ -93,7 +94,8 @@ std::string AnswerBody::give(std::string bytes) {
     }
     return filter_.pass(std::move(bytes));
   }
-  if (held_.size() < held_bytes_max || way_ == Way::document) held_ += bytes;
+  const auto room = way_ == Way::refusal ? held_bytes_max - held_.size() : bytes.size();
+  held_.append(bytes, 0, room);
   if (way_ == Way::undecided) decide();
   if (way_ == Way::document && held_.size() > held_bytes_max) way_ = Way::passes;
   return way_ == Way::passes ? filter_.pass(std::exchange(held_, {})) : std::string();
@@ -102,7 +104,9 @@ std::string AnswerBody::give(std::string bytes) {
 void AnswerBody::decide() {
   switch (start_of_body(held_)) {
     case AnswerStart::unknown:
-      if (held_.size() >= held_bytes_max) way_ = Way::refusal;
+      if (held_.size() < held_bytes_max) return;
+      way_ = Way::refusal;
+      held_.resize(held_bytes_max);
       return;
     case AnswerStart::events:
       form_ = AnswerForm::events;
@@ -116,6 +120,7 @@ void AnswerBody::decide() {
       break;
     case AnswerStart::other:
       way_ = Way::refusal;
+      held_.resize(std::min(held_.size(), held_bytes_max));
       return;
   }
   way_ = Way::passes;

@@ -1,5 +1,5 @@
-// Real clients, and streams in every shape that servers and gateways were reported to give them: each client gets through
-// the proxy what it gets straight, whether the answer comes at once, late, or pauses in its middle.
+// Real clients, and streams in every shape that servers and gateways were reported to give them. Each client gets through
+// the proxy what it gets straight. An answer comes at once, or late, or pauses in its middle.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

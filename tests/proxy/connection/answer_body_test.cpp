@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <utility>
+#include <vector>
 
 #include "api/compression.h"
 #include "support/scenario.h"
@@ -225,6 +226,41 @@ TEST(AnswerBody, an_answer_that_is_not_a_stream_passes_as_it_comes) {
     const int statuses[] = {200, 204, 307, 404, 500};
     AnswerBody body(client, {.status = statuses[random() % 5], .type = "application/json"});
     EXPECT_EQ(outcome_of(std::move(body), bytes, 1 + random() % 9).given, bytes);
+  }
+}
+
+TEST(AnswerBody, the_client_gets_the_same_however_the_server_cuts_it) {
+  std::mt19937_64 random(test::random_seed());
+  const std::vector<std::string> parts{"data: {}\n\n",
+                                       "{\"error\":{\"message\":\"m\"}}",
+                                       "{",
+                                       "}",
+                                       "<html>",
+                                       " ",
+                                       "\r\n",
+                                       ": comment\n",
+                                       "id: 1\n",
+                                       "dat",
+                                       "\xEF\xBB\xBF",
+                                       std::string(40'000, 'x')};
+  for (int run = test::repetitions(500); run > 0; --run) {
+    std::string bytes;
+    for (auto left = random() % 6; left > 0; --left) bytes += parts[random() % parts.size()];
+    const char* types[] = {"text/event-stream", "text/plain", "application/json", ""};
+    const int statuses[] = {200, 200, 200, 500, 307};
+    const bool is_packed = random() % 3 == 0;
+    const AnswerBody::Client client{.api = static_cast<ModelApi>(random() % 10),
+                                    .streams = random() % 4 != 0,
+                                    .has_head = random() % 4 != 0};
+    const AnswerBody::Head head{.status = statuses[random() % 5],
+                                .type = types[random() % 4],
+                                .coding = is_packed ? "gzip" : ""};
+    const auto sent = is_packed ? gzip(bytes) : bytes;
+    const auto whole = outcome_of(AnswerBody(client, head), sent, 1'000'000);
+    const auto cut = outcome_of(AnswerBody(client, head), sent, 1 + random() % 50);
+    ASSERT_EQ(cut.given, whole.given) << head.status << head.type << bytes.substr(0, 100);
+    ASSERT_EQ(cut.read, bytes);
+    ASSERT_TRUE(cut.is_whole);
   }
 }
 
