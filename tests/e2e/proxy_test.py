@@ -619,18 +619,17 @@ class ProxyTest(unittest.TestCase):
             config = pathlib.Path(folder, "w.toml")
             config.write_text(f'[proxy.upstreams.small]\nurl = "{small.url}/v1"\nmodels = ["tiny"]\n')
             self.begin(lambda connection, head, body: respond(connection, b"%d" % hash(body)), "--config", str(config))
-            for size in (16 << 20, 40 << 20):
-                image = b'{"messages":[{"role":"user","content":"' + b"x" * size + b'"}]'
-                first = b'{"model":"tiny","stream":false,"messages":[{"role":"user","content":"' + b"x" * size + b'"}]}'
-                last = image + b',"model":"tiny"}'
-                other = image + b',"model":"huge"}'
-                for body, server in ((first, small), (last, small), (other, self.upstream)):
-                    self.assertEqual(self.response(post(b"/v1/chat/completions", body))[2], b"%d" % hash(body))
-                    self.assertEqual(server.requests.get(timeout=PATIENCE_S)[1], body)
+            begin = lambda size: b'{"messages":[{"role":"user","content":"' + b"x" * size + b'"}]'
+            first = b'{"model":"tiny",' + begin(16 << 20)[1:] + b"}"
+            last = begin(40 << 20) + b',"model":"tiny"}'
+            other = begin(16 << 20) + b',"model":"huge"}'
+            for body, server in ((first, small), (last, small), (other, self.upstream)):
+                self.assertEqual(self.response(post(b"/v1/chat/completions", body))[2], b"%d" % hash(body))
+                self.assertEqual(server.requests.get(timeout=PATIENCE_S)[1], body)
             # In chunks, too, whose length is not known before the end.
             connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
-            connection.request("POST", "/v1/chat/completions", iter([last[at:at + 1_000_000] for at in range(0, len(last), 1_000_000)]))
-            self.assertEqual(connection.getresponse().read(), b"%d" % hash(last))
+            connection.request("POST", "/v1/chat/completions", iter([first[at:at + 1_000_000] for at in range(0, len(first), 1_000_000)]))
+            self.assertEqual(connection.getresponse().read(), b"%d" % hash(first))
             connection.close()
 
     def test_packed_requests_are_read_and_stay_as_they_are(self):
