@@ -179,6 +179,10 @@ std::span<const ClientLimit> client_limits() noexcept {
   return known_limits;
 }
 
+bool counts_events(std::string_view user_agent) noexcept {
+  return contains_in_any_case(user_agent, "codex");
+}
+
 std::string_view defused_by(LimitOf of) noexcept {
   switch (of) {
     case LimitOf::headers:

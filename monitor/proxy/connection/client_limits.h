@@ -36,6 +36,10 @@ struct ClientLimit {
 /// Those that are known, the more particular ones first.
 [[nodiscard]] std::span<const ClientLimit> client_limits() noexcept;
 
+/// Returns true for a client whose limit counts events and no comments, and that passes over an
+/// event without a meaning for it, also in front of all others.
+[[nodiscard]] bool counts_events(std::string_view user_agent) noexcept;
+
 /// Returns the effect of the proxy's keep-alives on it, or what is left to do.
 [[nodiscard]] std::string_view defused_by(LimitOf of) noexcept;
 

@@ -24,7 +24,8 @@ struct WaitingClient {
   bool between = true;
   Millis quiet{};  ///< Since it got the last byte, or since it asked.
   ServerState server = ServerState::unknown;
-  std::string_view model{};  ///< As it asked for it; JSON text.
+  std::string_view model{};    ///< As it asked for it; JSON text.
+  bool counts_events = false;  ///< See `counts_events`.
 };
 
 /// A plain value.

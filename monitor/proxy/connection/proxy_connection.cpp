@@ -291,16 +291,18 @@ void ProxyConnection::feed_client(ProxyClock::time_point now_time) {
   if (writing_ || !out_.empty()) return;
   const auto quiet = std::chrono::duration_cast<Millis>(now_time - now.last_byte);
   const bool in_pieces = now.framing.kind == Framing::Kind::chunks;
-  const auto sent = keep_alive(proxy_->options.settings,
-                               {.api = now.api,
-                                .streams = now.streams,
-                                .chunks = now.version >= 11 && (!now.head_sent || in_pieces),
-                                .head_sent = now.head_sent,
-                                .between = now.streams ? now.answer_body.takes_insertions()
-                                                       : now.head_is_ours && !now.body_came,
-                                .quiet = quiet,
-                                .server = now.state,
-                                .model = now.model});
+  const auto sent =
+      keep_alive(proxy_->options.settings,
+                 {.api = now.api,
+                  .streams = now.streams,
+                  .chunks = now.version >= 11 && (!now.head_sent || in_pieces),
+                  .head_sent = now.head_sent,
+                  .between = now.streams ? now.answer_body.takes_insertions()
+                                         : now.head_is_ours && !now.body_came,
+                  .quiet = quiet,
+                  .server = now.state,
+                  .model = now.model,
+                  .counts_events = counts_events(header_in(now.headers, "user-agent"))});
   if (!sent.any()) return;
   if (sent.head) {
     now.head_sent = now.head_is_ours = true;

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "proxy/connection/answer_filter.h"
+#include "proxy/connection/client_limits.h"
 #include "support/scenario.h"
 
 namespace watchdog::monitor {
@@ -67,6 +68,26 @@ TEST(KeepAlive, IsOfTheKindThatTheApisClientsPassOver) {
   // That API has no such piece.
   client.api = ModelApi::openai_responses;
   EXPECT_EQ(keep_alive(pieces, client).bytes, ": still at work\n");
+}
+
+TEST(KeepAlive, IsAnEventForClientsThatCountEvents) {
+  for (const auto mode :
+       {KeepAliveMode::comment, KeepAliveMode::empty_delta, KeepAliveMode::whitespace}) {
+    for (const bool counts : {false, true}) {
+      auto client = waiting(ModelApi::openai_responses);
+      client.counts_events = counts;
+      EXPECT_EQ(keep_alive({.keep_alive = mode}, client).bytes,
+                counts
+                    ? "event: response.in_progress\ndata: {\"type\":\"response.in_progress\"}\n\n"
+                    : ": still at work\n");
+      client.api = ModelApi::anthropic_messages;
+      EXPECT_TRUE(keep_alive({.keep_alive = mode}, client).bytes.starts_with("event: ping"));
+    }
+  }
+  EXPECT_TRUE(counts_events("codex_cli_rs/0.171.0 (Debian 12; x86_64)"));
+  EXPECT_TRUE(counts_events("Codex Desktop/1.0"));
+  EXPECT_FALSE(counts_events("OpenAI/JS 6.1.0"));
+  EXPECT_FALSE(counts_events(""));
 }
 
 TEST(KeepAlive, AnAnswerInOnePieceGetsBlanksIfItsOwnerWantsThat) {
