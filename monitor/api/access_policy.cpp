@@ -72,9 +72,11 @@ std::optional<Response> AccessPolicy::refuse_foreign(const Request& request,
                               "; monitor.hosts names those it answers to");
   }
   // Another program may serve pages by the other scheme at the same name and port. Under a name of
-  // its own, a program in front of this one may add TLS.
-  const bool own_page = request.origin == (secure ? "https://" : "http://") + request.host ||
-                        (!secure && !is_local && request.origin == "https://" + request.host);
+  // its own, a program in front of this one may add TLS. Behind a proxy only that one knows.
+  const bool by_http = !secure || behind_proxy;
+  const bool by_https = secure || !is_local;
+  const bool own_page = (by_http && request.origin == "http://" + request.host) ||
+                        (by_https && request.origin == "https://" + request.host);
   const bool foreign_page = !request.origin.empty() && !own_page;
   const bool changes = request.method != Method::get && request.method != Method::head;
   if (changes && (foreign_page || request.fetch_site == "cross-site")) {
