@@ -13,7 +13,7 @@
 namespace watchdog::monitor {
 
 /// A larger file is refused. Claude Code keeps histories in the file of its settings.
-inline constexpr std::size_t config_bytes_max = 64 * 1'048'576;
+inline constexpr std::size_t config_bytes_max = 16 * 1'048'576;
 
 /// A plain value.
 struct ConfigFile {
