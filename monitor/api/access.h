@@ -27,8 +27,8 @@ class Access {
   void renew(std::vector<Token> tokens);
   /// By the headers alone, before anything is looked up: the refusal, or nothing.
   [[nodiscard]] std::optional<Response> refuse(const Request& request);
-  /// Returns who asks. Each way to compare a credential counts wrong ones: this, the one above, and
-  /// log_in().
+  /// Returns the caller of a request. This, refuse() and log_in() compare credentials, and each of
+  /// them counts wrong ones.
   [[nodiscard]] Caller caller(const Request& request);
   /// Returns the refusal of a request that is not permitted, or nothing.
   [[nodiscard]] std::optional<Response> refuse(const Request& request, const Caller& caller,

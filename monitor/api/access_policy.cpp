@@ -72,8 +72,9 @@ std::optional<Response> AccessPolicy::refuse_foreign(const Request& request,
                               "; monitor.hosts names those it answers to");
   }
   // Another program may serve pages by the other scheme at the same name and port. Under a name of
-  // its own, a program in front of this one may add TLS. Behind a proxy only that one knows.
-  const bool by_http = !secure || behind_proxy;
+  // its own, a program in front of this one may add TLS. Loopback names lead past that program,
+  // too.
+  const bool by_http = !secure || (behind_proxy && is_local);
   const bool by_https = secure || !is_local;
   const bool own_page = (by_http && request.origin == "http://" + request.host) ||
                         (by_https && request.origin == "https://" + request.host);

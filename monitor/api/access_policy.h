@@ -44,8 +44,8 @@ struct AccessPolicy {
   /// Returns what a request shows and callers can guess: its token, or else its logins.
   [[nodiscard]] std::vector<std::string_view> credentials(const Request& request,
                                                           WallTime now) const;
-  /// Returns the caller who shows these credentials. `right` becomes the number of the first right
-  /// one, or how many there are.
+  /// Returns the caller who shows these credentials. `right` gets the index of the first right
+  /// one, or the size of the list.
   [[nodiscard]] Caller caller(const Request& request,
                               const std::vector<std::string_view>& credentials,
                               ComparedWith compared, std::size_t& right) const;

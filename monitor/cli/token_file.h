@@ -31,7 +31,7 @@ namespace watchdog::monitor {
 
 /// Returns the secret that hooks get: of the token in the file with the fewest scopes that may
 /// report and may not act, else of report_token_file(). Errors: those of read_token_file();
-/// `invalid` (there is none; the message says how to make one). Thread-safe.
+/// `invalid` (no token may only report; the message says how to make one). Thread-safe.
 [[nodiscard]] Result<std::string> reporting_secret(const std::filesystem::path& path);
 
 /// Creates a file of mode 0600 with this text, and its directory with mode 0700 if that is missing.

@@ -45,7 +45,7 @@ class Scanner {
     if (!is_at_line_end()) ++at_;
   }
 
-  /// A key with dots; empty: there is none.
+  /// Returns the parts of a key with dots; empty: no key stands here.
   std::vector<std::string> key() {
     std::vector<std::string> path;
     while (true) {

@@ -209,7 +209,7 @@ struct NewestGap {
   Instant from{};          ///< The heartbeat before.
   Instant to{};            ///< The newest one.
   Millis longest{};        ///< The longest gap between the two.
-  std::int64_t count = 0;  ///< The number of gaps between the two; 0: there is none.
+  std::int64_t count = 0;  ///< The number of gaps between the two; 0: no gap yet.
 };
 
 /// Judgements of the session's progress since something was last new. One vote for each source: the

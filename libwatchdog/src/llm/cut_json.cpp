@@ -39,7 +39,7 @@ std::string whole_characters(std::string_view content) {
     at += size;
   }
   auto end = std::min(at, content.size());
-  // The second half follows at once, or there is none.
+  // The second half of a pair follows the first one at once.
   if (half_pair != std::string_view::npos && half_pair + unicode_escape == end) end = half_pair;
   std::string kept(content.substr(0, end));
   drop_half_character(kept);
