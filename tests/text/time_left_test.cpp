@@ -30,6 +30,13 @@ TEST(TimeLeft, is_added_to_the_moment_that_a_sentence_names) {
             "until nine (in 2 h 14 min)");
 }
 
+TEST(TimeLeft, counts_no_seconds_because_the_moment_has_none) {
+  for (const auto& [passed, words] :
+       {std::pair{55s, "less than 1 min"}, {1s, "less than 1 min"}, {0s, "1 min"}})
+    EXPECT_EQ(with_time_left("until 2026-11-27 18:47 UTC", now + passed),
+              "until 2026-11-27 18:47 UTC (in " + std::string(words) + ")");
+}
+
 TEST(TimeLeft, a_text_without_a_moment_to_come_stays) {
   for (const auto* text :
        {"", "until", "until ", "until 2026-11-27 18:46 UTC", "Waits for quota until tomorrow",

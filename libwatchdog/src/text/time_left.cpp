@@ -66,8 +66,10 @@ std::string with_time_left(std::string_view text, WallTime now,
     const auto end = minute_from(std::string(text.substr(from, shape.size())));
     if (!end) continue;
     if (*end <= now) break;
-    return std::string(text.substr(0, from)) + moment(*end) + " (in " + left_in_words(*end - now) +
-           ")" + std::string(text.substr(from + shape.size()));
+    // The sentence has the minute alone, so a count of seconds would be wrong.
+    const auto left = *end - now < minutes{1} ? "less than 1 min" : left_in_words(*end - now);
+    return std::string(text.substr(0, from)) + moment(*end) + " (in " + left + ")" +
+           std::string(text.substr(from + shape.size()));
   }
   return std::string(text);
 }

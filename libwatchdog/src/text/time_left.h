@@ -17,9 +17,9 @@ namespace watchdog {
 [[nodiscard]] std::string left_in_words(Millis left);
 
 /// Returns a text that says "until", followed by a minute_of(), with the time that is left from
-/// `now`: `until 2026-11-23 21:00 UTC (in 2 h 14 min)`. `moment` writes the minute, for
-/// example in the reader's time zone. A text with another moment, or with one that has passed,
-/// stays.
+/// `now`: `until 2026-11-23 21:00 UTC (in 2 h 14 min)`, in whole minutes. `moment` writes the
+/// minute, for example in the reader's time zone. A text with another moment, or with one that has
+/// passed, stays.
 [[nodiscard]] std::string with_time_left(
     std::string_view text, WallTime now,
     const std::function<std::string(WallTime)>& moment = minute_of);
