@@ -99,6 +99,23 @@ TEST(CancelScope, callbacks_that_throw_or_block_hold_up_nobody) {
   let_go.set_value();
 }
 
+TEST(CancelScope, callbacks_that_block_hold_up_no_stop_token) {
+  std::promise<void> let_go;
+  const auto fence = let_go.get_future().share();
+  std::vector<CancelScope::Guard> guards;
+  std::vector<CancelScope> scopes;
+  for (int at = 0; at < 40; ++at) {
+    scopes.push_back(CancelScope::root());
+    guards.push_back(scopes.back().on_cancel([fence](const CancelReason&) { fence.wait(); }));
+    scopes.back().cancel({});
+  }
+  auto scope = CancelScope::root();
+  const auto token = scope.token();
+  scope.cancel({});
+  EXPECT_TRUE(wait_for([&] { return token.stop_requested(); }));
+  let_go.set_value();
+}
+
 // See github.com/facebookexperimental/libunifex, issue 670. A thread that destroys a callback waits
 // for it, and the callback waits for a lock that this thread holds.
 TEST(CancelScope, canceller_and_destroyer_may_hold_the_lock_that_a_callback_takes) {

@@ -21,14 +21,20 @@
 namespace watchdog {
 namespace {
 
-/// Runs users' callbacks for a cancel. A callback that blocks takes one thread and delays no other
-/// one; threads start as needed and end when idle.
+/// Runs users' code for a cancel. Work that blocks takes one of 16 threads. When all are taken,
+/// further work waits. Threads start as needed and end when idle.
 class Dispatcher {
  public:
   static constexpr std::size_t threads_max = 16;
 
-  static void run(std::function<void()> work) {
+  /// For what `on_cancel` was given.
+  static void call(std::function<void()> work) {
     // Never destroyed: threads of it may outlive main.
+    static auto& dispatcher = *new Dispatcher;
+    dispatcher.run_later(std::move(work));
+  }
+  /// For requests of stop tokens, which calls wait for. Callbacks that block do not delay them.
+  static void stop(std::function<void()> work) {
     static auto& dispatcher = *new Dispatcher;
     dispatcher.run_later(std::move(work));
   }
@@ -131,7 +137,8 @@ struct CancelScope::Node : std::enable_shared_from_this<Node> {
   bool cancel(const CancelReason& why) {
     std::vector<std::shared_ptr<Node>> below;
     std::vector<std::weak_ptr<Wakeup>> waiting;
-    bool dispatched = false;
+    bool has_calls = false;
+    std::stop_source stopping{std::nostopstate};
     {
       const std::lock_guard guard(mutex);
       if (fence && why.origin != CancelOrigin::deadline) fence->revoke(Millis{0});
@@ -143,7 +150,8 @@ struct CancelScope::Node : std::enable_shared_from_this<Node> {
       for (auto* child : children) {
         if (auto alive = child->weak_from_this().lock()) below.push_back(std::move(alive));
       }
-      dispatched = source.stop_possible() || !calls.empty();
+      has_calls = !calls.empty();
+      stopping = source;
     }
     for (const auto& wakeup : waiting) {
       if (const auto alive = wakeup.lock()) alive->ring();
@@ -152,7 +160,9 @@ struct CancelScope::Node : std::enable_shared_from_this<Node> {
       const auto seen_below = from_above(why);
       for (const auto& child : below) child->cancel(seen_below);
     }
-    if (dispatched) Dispatcher::run([self = shared_from_this()] { self->publish(); });
+    if (stopping.stop_possible())
+      Dispatcher::stop([stopping]() mutable { stopping.request_stop(); });
+    if (has_calls) Dispatcher::call([self = shared_from_this()] { self->publish(); });
     return true;
   }
 
@@ -166,16 +176,13 @@ struct CancelScope::Node : std::enable_shared_from_this<Node> {
 
   void publish() {
     std::vector<std::shared_ptr<Guard::Entry>> published;
-    std::stop_source stopping{std::nostopstate};
     CancelReason why;
     {
       const std::lock_guard guard(mutex);
       published.swap(calls);
-      stopping = source;
       why = *reason;
     }
     for (const auto& entry : published) entry->run(why);
-    if (stopping.stop_possible()) stopping.request_stop();
   }
 
   /// REQUIRES: mutex held.
@@ -329,7 +336,7 @@ CancelScope::Guard CancelScope::on_cancel(std::function<void(const CancelReason&
       calls.push_back(entry);
     }
   }
-  if (why) Dispatcher::run([entry, why = *why] { entry->run(why); });
+  if (why) Dispatcher::call([entry, why = *why] { entry->run(why); });
   return Guard(std::move(entry));
 }
 
@@ -359,7 +366,7 @@ bool CancelScope::shielded(Millis at_most, std::function<void(std::stop_token)> 
   std::unique_lock guard(shared->mutex);
   if (shared->changed.wait_for(guard, at_most, [&] { return shared->done; })) return true;
   guard.unlock();
-  Dispatcher::run([shared] { shared->source.request_stop(); });
+  Dispatcher::stop([shared] { shared->source.request_stop(); });
   return false;
 }
 

@@ -112,7 +112,15 @@ HandlerResult ToolExecutor::Core::invoke(const std::shared_ptr<CallState>& state
     home.denied = std::move(why);
     return home.denied.has_value();
   };
-  const auto call = [&] { home.reply = guarded([&] { return tool.invoke(context); }); };
+  const auto answer = [&] {
+    try {
+      return tool.invoke(context);
+    } catch (const CallStopped&) {
+      if (context.should_stop()) throw;
+      return failed(FailureKind::exception, "it threw CallStopped, although nobody stopped it");
+    }
+  };
+  const auto call = [&] { home.reply = guarded(answer); };
 
   std::string checkpoint;
   const bool is_saved = parts.checkpoints && spec.effect == Effect::local_write;
