@@ -459,7 +459,9 @@ def environment(program):
 
 ## Variables of settings
 
-Each [setting](settings.md) has a variable. Some have a second one that other programs use as well.
+Each [setting](settings.md) has a variable. Some have a second one that other programs use as well. If a key has a name in it, of a
+channel, a tool, an upstream or a type of agent, the variable has that name in upper case: `$WATCHDOG_ALERTS_CHANNELS_OPS_TYPE` is the
+type of the channel `ops`.
 
 {table(("Variable", "Setting"), rows)}"""
 

@@ -83,6 +83,27 @@ TEST_F(ToolsConfigured, any_tool_has_a_variable_for_its_timeout) {
   EXPECT_NE(refusal().find("there is no such variable"), std::string::npos) << refusal();
 }
 
+TEST_F(ToolsConfigured, a_variable_may_be_the_only_place_that_has_a_name) {
+  sources.environment = {{"WATCHDOG_ALERTS_CHANNELS_OPS_TYPE", "webhook"},
+                         {"WATCHDOG_ALERTS_CHANNELS_OPS_URL", "http://127.0.0.1:9/x"},
+                         {"WATCHDOG_TASK_TOOL_AGENTS_REVIEW_MAX_STEPS", "7"},
+                         {"WATCHDOG_PROXY_UPSTREAM", "http://127.0.0.1:1"},
+                         {"WATCHDOG_PROXY_UPSTREAMS_FAST_URL", "http://127.0.0.1:2"},
+                         {"WATCHDOG_PROXY_UPSTREAMS_FAST_MODELS", "small"}};
+  const auto configuration = load();
+  for (const auto& [key, value] : {std::pair{"alerts.channels.ops.type", "webhook"},
+                                   {"alerts.channels.ops.url", "http://127.0.0.1:9/x"},
+                                   {"task_tool.agents.review.max_steps", "7"},
+                                   {"proxy.upstreams.fast.url", "http://127.0.0.1:2"}})
+    EXPECT_NE(said(configuration, key).find(value), std::string::npos) << key;
+  // A name of a file stays as it is written there.
+  write("[tools.timeouts]\nreadFile = 7\n");
+  sources.environment = {{"WATCHDOG_TOOLS_TIMEOUTS_READ_FILE", "8"}};
+  EXPECT_EQ(said(load(), "tools.timeouts.readFile"),
+            "8, environment WATCHDOG_TOOLS_TIMEOUTS_READ_FILE");
+  EXPECT_FALSE(load().settings().tools.deadlines.per_tool.contains("read_file"));
+}
+
 TEST_F(ToolsConfigured, outputs_are_kept_beside_the_database_of_their_session) {
   sources.flags["monitor.db"] = dir / "state/w.db";
   {

@@ -168,20 +168,24 @@ class ConfigurationLoader {
     }
   }
 
-  /// Names of tools are known only from the variables.
-  void name_tools() {
-    constexpr std::string_view prefix = "WATCHDOG_TOOLS_TIMEOUTS_";
+  /// A variable may be the only place that names a channel, a tool, an upstream or an agent. A name
+  /// that the file has already stays as it is written there.
+  void read_names() {
+    std::set<std::string> known;
+    for (const auto& setting : settings_in(made_.settings_))
+      known.merge(as_set(setting.variables()));
     for (const auto& [name, text] : sources_.environment) {
-      if (!name.starts_with(prefix) || text.empty()) continue;
-      const auto tool = lower_case(std::string_view(name).substr(prefix.size()));
-      const auto setting = find_setting(KeyPath{"tools", "timeouts", tool});
-      if (setting && setting->variables().back() == name)
-        made_.settings_.tools.deadlines.per_tool.try_emplace(tool);
+      if (text.empty() || known.contains(name)) continue;
+      if (const auto setting = named_setting(name))
+        (void)setting->field(made_.settings_);  // which adds the name
     }
+  }
+  static std::set<std::string> as_set(const std::vector<std::string>& names) {
+    return {names.begin(), names.end()};
   }
 
   void read_environment() {
-    name_tools();
+    read_names();
     std::set<std::string> known;
     for (const auto& setting : settings_in(made_.settings_)) {
       for (const auto& name : setting.variables()) {

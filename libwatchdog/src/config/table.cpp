@@ -10,6 +10,7 @@
 
 #include "codec/json.h"
 #include "config/former.h"
+#include "text/ascii.h"
 
 namespace watchdog {
 namespace {
@@ -134,6 +135,29 @@ std::vector<Setting> settings_in(const Settings& settings) {
     row = end;
   }
   return all;
+}
+
+std::optional<Setting> named_setting(std::string_view variable) {
+  constexpr std::size_t at_name = 2;
+  std::optional<Setting> found;
+  for (const auto& row : setting_rows()) {
+    auto path = parts_of(row.key);
+    if (path.size() <= at_name || path[at_name] != "*") continue;
+    // The one letter stands for a name of any length.
+    path[at_name] = "n";
+    const auto pattern = variable_of(key_text(path));
+    const auto begin = variable_of(path[0] + "." + path[1]).size() + 1;
+    const auto end = pattern.substr(begin + 1);
+    if (variable.size() < pattern.size() || !variable.starts_with(pattern.substr(0, begin)) ||
+        !variable.ends_with(end))
+      continue;
+    path[at_name] = lower_case(variable.substr(begin, variable.size() - begin - end.size()));
+    if (found && found->path[at_name].size() <= path[at_name].size()) continue;
+    const Setting setting{&row, std::move(path)};
+    const auto names = setting.variables();
+    if (!names.empty() && names.back() == variable) found = setting;
+  }
+  return found;
 }
 
 bool is_section(const KeyPath& path) {

@@ -44,6 +44,9 @@ struct Setting {
 [[nodiscard]] std::optional<Setting> find_setting(std::string_view plain_key);
 /// All there are, in the order of the table; those with a `*` for each name that is there.
 [[nodiscard]] std::vector<Setting> settings_in(const Settings& settings);
+/// The setting of a variable whose name has the name for a `*`, in lower case: OPS in
+/// WATCHDOG_ALERTS_CHANNELS_OPS_TYPE. Nothing: no key with a `*` has such a variable.
+[[nodiscard]] std::optional<Setting> named_setting(std::string_view variable);
 /// True if settings begin so.
 [[nodiscard]] bool is_section(const KeyPath& path);
 
