@@ -192,11 +192,53 @@ TEST(LimitEnd, no_text_is_too_strange) {
   }
 }
 
-TEST(TimeZone, damaged_files_are_no_zones) {
-  std::ifstream file("/usr/share/zoneinfo/Europe/Berlin", std::ios::binary);
+std::string zone_file(const std::string& name) {
+  std::ifstream file("/usr/share/zoneinfo/" + name, std::ios::binary);
   std::stringstream whole;
   whole << file.rdbuf();
-  const auto bytes = whole.str();
+  return whole.str();
+}
+
+/// A zone file without a list of changes. All is in its last line.
+std::string slim_zone(const std::string& rule) {
+  const std::string no_times(4, '\0');
+  const auto block = [&](const std::string& contents) {
+    return "TZif2" + std::string(15, '\0') + std::string(16, '\0') +
+           std::string("\0\0\0\1\0\0\0\1", 8) + contents;
+  };
+  const std::string type(7, '\0');  // one offset, and one letter
+  return block(type) + block(type) + "\n" + rule + "\n";
+}
+
+TEST(TimeZone, files_without_a_list_of_changes_have_a_rule_for_each_year) {
+  for (const auto* name :
+       {"America/Los_Angeles", "Europe/Berlin", "Europe/Dublin", "Australia/Sydney",
+        "Australia/Lord_Howe", "America/Santiago", "Pacific/Auckland", "Asia/Jerusalem"}) {
+    const auto bytes = zone_file(name);
+    ASSERT_FALSE(bytes.empty()) << "the machine has no time zones: install tzdata";
+    const auto listed = TimeZone::from(bytes);
+    ASSERT_TRUE(listed) << name;
+    const auto end = bytes.rfind('\n', bytes.size() - 2) + 1;
+    const auto ruled = TimeZone::from(slim_zone(bytes.substr(end, bytes.size() - end - 1)));
+    ASSERT_TRUE(ruled) << name;
+    for (auto moment = now; moment < now + 8 * 365 * 24h; moment += 37min)
+      ASSERT_EQ(ruled->offset(moment), listed->offset(moment))
+          << name << " " << moment.time_since_epoch().count();
+  }
+}
+
+TEST(TimeZone, a_rule_that_cannot_be_read_changes_nothing) {
+  for (const auto* rule :
+       {"", "PST8", "PST8PDT", "PST8PDT,J60,J300", "PST8PDT,M13.2.0,M11.1.0", "PST8PDT,M3.2.0",
+        "PST8PDT,M3.2.0,M11.1.0,", "<", "PST999PDT,M3.2.0,M11.1.0"}) {
+    const auto zone = TimeZone::from(slim_zone(rule));
+    ASSERT_TRUE(zone) << rule;
+    EXPECT_EQ(zone->offset(now), 0h) << rule;
+  }
+}
+
+TEST(TimeZone, damaged_files_are_no_zones) {
+  const auto bytes = zone_file("Europe/Berlin");
   ASSERT_TRUE(TimeZone::from(bytes)) << "the machine has no time zones: install tzdata";
   EXPECT_EQ(TimeZone::from(bytes)->offset(now), 1h);
   EXPECT_EQ(TimeZone::from(bytes)->offset(at("Wed, 01 Jul 2026 12:00:00 GMT")), 2h);

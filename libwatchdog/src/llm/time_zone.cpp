@@ -1,6 +1,7 @@
 #include "llm/time_zone.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -63,6 +64,86 @@ bool is_name(std::string_view name) {
          });
 }
 
+/// Reads the rule at the end of a zone file: `PST8PDT,M3.2.0,M11.1.0`.
+class RuleReader {
+ public:
+  explicit RuleReader(std::string_view text) : text_(text) {}
+
+  /// Nothing: it has no summer time, or it counts days in another way, which no zone does.
+  std::optional<TimeZone::Rule> read() {
+    TimeZone::Rule rule;
+    name();
+    rule.winter = -time();
+    name();
+    rule.summer = failed_ || text_.starts_with(',') ? rule.winter + std::chrono::hours{1} : -time();
+    rule.begin = day();
+    rule.end = day();
+    return failed_ || !text_.empty() ? std::nullopt : std::optional(rule);
+  }
+
+ private:
+  bool skip(char c) {
+    if (!text_.starts_with(c)) return false;
+    text_.remove_prefix(1);
+    return true;
+  }
+  void name() {
+    const bool is_quoted = skip('<');
+    const auto end = text_.find_first_of(is_quoted ? ">" : "+-0123456789,");
+    failed_ |= end == std::string_view::npos || end == 0;
+    text_.remove_prefix(std::min(end, text_.size()));
+    if (is_quoted) skip('>');
+  }
+  unsigned number(unsigned least, unsigned most) {
+    unsigned value = 0;
+    const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), value);
+    failed_ |= error != std::errc{} || value < least || value > most;
+    text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
+    return failed_ ? least : value;
+  }
+  Millis time() {
+    const bool is_negative = skip('-');
+    if (!is_negative) skip('+');
+    Millis sum = std::chrono::hours(number(0, 167));
+    if (skip(':')) sum += std::chrono::minutes(number(0, 59));
+    if (skip(':')) sum += std::chrono::seconds(number(0, 59));
+    return is_negative ? -sum : sum;
+  }
+  TimeZone::YearDay day() {
+    failed_ |= !skip(',') || !skip('M');
+    TimeZone::YearDay day;
+    day.month = number(1, 12);
+    failed_ |= !skip('.');
+    day.week = number(1, 5);
+    failed_ |= !skip('.');
+    day.weekday = number(0, 6);
+    day.time = skip('/') ? time() : std::chrono::hours{2};
+    return day;
+  }
+
+  std::string_view text_;
+  bool failed_ = false;
+};
+
+WallTime in_year(const TimeZone::YearDay& day, std::chrono::year year) {
+  const auto month = year / std::chrono::month{day.month};
+  const std::chrono::weekday weekday{day.weekday};
+  const std::chrono::sys_days date = day.week == 5
+                                         ? std::chrono::sys_days{month / weekday[std::chrono::last]}
+                                         : std::chrono::sys_days{month / weekday[day.week]};
+  return date + day.time;
+}
+
+Millis offset_by(const TimeZone::Rule& rule, WallTime at) {
+  const auto local = std::chrono::floor<std::chrono::days>(at + rule.winter);
+  const auto year = std::chrono::year_month_day{local}.year();
+  const auto begin = in_year(rule.begin, year) - rule.winter;
+  const auto end = in_year(rule.end, year) - rule.summer;
+  // South of the equator summer ends first.
+  const bool is_summer = begin < end ? begin <= at && at < end : at < end || begin <= at;
+  return is_summer ? rule.summer : rule.winter;
+}
+
 }  // namespace
 
 std::optional<TimeZone> TimeZone::from(std::string_view bytes) {
@@ -87,6 +168,8 @@ std::optional<TimeZone> TimeZone::from(std::string_view bytes) {
     offset = std::chrono::seconds(in.integer(4));
     in.skip(2);
   }
+  const auto leap_bytes = time_bytes + 4;
+  in.skip(counts->letters + counts->leaps * leap_bytes + counts->standard + counts->utc);
   constexpr Millis day{86'400'000};
   const auto is_valid = [&](Millis offset) { return std::chrono::abs(offset) <= 2 * day; };
   if (in.failed || offsets.empty() || !std::ranges::all_of(offsets, is_valid)) return std::nullopt;
@@ -100,6 +183,10 @@ std::optional<TimeZone> TimeZone::from(std::string_view bytes) {
     zone.changes_.push_back({WallTime(at), offsets[kind]});
   }
   if (!std::ranges::is_sorted(zone.changes_, {}, &Change::at)) return std::nullopt;
+  if (auto text = in.bytes; time_bytes == 8 && text.starts_with('\n')) {
+    text.remove_prefix(1);
+    zone.rule_ = RuleReader(text.substr(0, text.find('\n'))).read();
+  }
   return zone;
 }
 
@@ -126,6 +213,7 @@ std::optional<TimeZone> TimeZone::named(std::string_view name) {
 
 Millis TimeZone::offset(WallTime at) const noexcept {
   const auto next = std::ranges::upper_bound(changes_, at, {}, &Change::at);
+  if (next == changes_.end() && rule_) return offset_by(*rule_, at);
   return next == changes_.begin() ? first_ : std::prev(next)->offset;
 }
 

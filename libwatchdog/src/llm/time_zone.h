@@ -20,8 +20,25 @@ class TimeZone {
   /// Reads the contents of a zone file (RFC 8536). Nothing: they are not one.
   [[nodiscard]] static std::optional<TimeZone> from(std::string_view bytes);
 
-  /// Returns local time minus UTC. After the last change that the file lists, it is the latest one.
+  /// Returns local time minus UTC. After the last change that the file lists, the file's rule for
+  /// later years holds, else the latest change.
   [[nodiscard]] Millis offset(WallTime at) const noexcept;
+
+  /// When the clocks change each year: on the `week`-th (5: the last) `weekday` of a month, at that
+  /// local time. A plain value.
+  struct YearDay {
+    unsigned month = 1;
+    unsigned week = 1;
+    unsigned weekday = 0;  ///< 0: Sunday.
+    Millis time{};
+  };
+  /// Both times of a year without an end. A plain value.
+  struct Rule {
+    Millis winter{};  ///< The offsets.
+    Millis summer{};
+    YearDay begin{};  ///< Of summer, in winter's local time,
+    YearDay end{};    ///< and its end, in summer's.
+  };
 
  private:
   struct Change {
@@ -30,6 +47,7 @@ class TimeZone {
   };
   Millis first_{};
   std::vector<Change> changes_;  ///< By time.
+  std::optional<Rule> rule_;     ///< After the last change.
 };
 
 }  // namespace watchdog
