@@ -35,20 +35,25 @@ std::vector<LengthStep> steps_of(const std::vector<const Example*>& runs, std::u
   return steps;
 }
 
-/// Keeps as many steps as a file has room for, the last one among them.
+/// Keeps as many steps as a file has room for, the last one among them. A kept step stands for all
+/// lengths since the one before it, so it has the runs that were at risk when those began.
 void thin(std::vector<LengthStep>& steps) {
   const auto every = (steps.size() + model_lengths_max - 1) / model_lengths_max;
   if (every <= 1) return;
   std::vector<LengthStep> kept;
+  auto at_risk = steps.front().at_risk;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    if ((steps.size() - 1 - i) % every == 0) kept.push_back(steps[i]);
+    if ((steps.size() - 1 - i) % every != 0) continue;
+    kept.push_back({steps[i].calls, at_risk, steps[i].longer});
+    if (i + 1 < steps.size()) at_risk = steps[i + 1].at_risk;
   }
   steps = std::move(kept);
 }
 
 void measure_coverage(AgentLengths& lengths, const std::vector<const Example*>& runs) {
   for (std::uint64_t third = 0; third < 3; ++third) {
-    const AgentLengths others{.steps = steps_of(runs, third)};
+    AgentLengths others{.steps = steps_of(runs, third)};
+    thin(others.steps);  // what is measured is what is used
     for (std::size_t stage = 0; stage < whole_run; ++stage) {
       const auto calls = stage_calls.at(stage);
       const auto range = range_left(others, calls);
