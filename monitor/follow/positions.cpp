@@ -29,14 +29,9 @@ constexpr std::size_t anew_bytes_min = 256UL * 1024;
 
 std::string position_line(const std::string& path, const SavedTranscript& saved) {
   const auto& at = saved.position;
-  return json{{"file", path},
-              {"device", at.device},
-              {"inode", at.inode},
-              {"offset", at.offset},
-              {"headBytes", at.head_bytes},
-              {"head", at.head},
-              {"skips", at.is_skipping},
-              {"state", saved.state}}
+  return json{{"file", path},        {"device", at.device},        {"inode", at.inode},
+              {"offset", at.offset}, {"headBytes", at.head_bytes}, {"head", at.head},
+              {"tail", at.tail},     {"skips", at.is_skipping},    {"state", saved.state}}
              .dump(-1, ' ', false, json::error_handler_t::replace) +
          "\n";
 }
@@ -60,6 +55,7 @@ void read_position(std::string_view line, std::map<std::string, SavedTranscript>
                             .offset = std::max<std::int64_t>(number("offset"), 0),
                             .head_bytes = std::max<std::int64_t>(number("headBytes"), 0),
                             .head = static_cast<std::uint64_t>(number("head")),
+                            .tail = static_cast<std::uint64_t>(number("tail")),
                             .is_skipping = from.value("skips", json()) == json(true)},
                .state = text("state")};
 }

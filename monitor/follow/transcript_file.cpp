@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::size_t piece_bytes = 256UL * 1024;
 constexpr std::int64_t head_bytes_max = 1'024;
+constexpr std::int64_t tail_bytes_max = 256;
 
 Error file_trouble(const std::filesystem::path& path, int code) {
   return {code == ENOENT ? ErrorCode::not_found : ErrorCode::unavailable,
@@ -110,10 +111,19 @@ std::uint64_t TranscriptFile::head_digest(std::int64_t bytes) const {
   return digest_of(head);
 }
 
+/// A file that was written anew may begin with the same line. It has other bytes here.
+std::uint64_t TranscriptFile::tail_digest(std::int64_t offset) const {
+  const auto size = std::min(offset, tail_bytes_max);
+  std::string tail;
+  if (!fill(tail, offset - size, static_cast<std::size_t>(size))) return 0;
+  return digest_of(tail);
+}
+
 bool TranscriptFile::is_at(const TranscriptPosition& position) const {
   return position.device == device_ && position.inode == inode_ && position.offset >= 0 &&
          position.offset <= size_ && position.head_bytes <= position.offset &&
-         head_digest(position.head_bytes) == position.head;
+         head_digest(position.head_bytes) == position.head &&
+         (position.tail == 0 || tail_digest(position.offset) == position.tail);
 }
 
 TranscriptPosition TranscriptFile::beginning() const noexcept {
@@ -121,6 +131,13 @@ TranscriptPosition TranscriptFile::beginning() const noexcept {
 }
 
 Result<void> TranscriptFile::read(TranscriptPosition& position, Piece& piece) const {
+  const auto before = position.offset;
+  if (auto done = read_lines(position, piece); !done) return done;
+  if (position.offset != before) position.tail = tail_digest(position.offset);
+  return {};
+}
+
+Result<void> TranscriptFile::read_lines(TranscriptPosition& position, Piece& piece) const {
   piece = {};
   for (auto wanted = piece_bytes;; wanted = std::min(wanted * 8, transcript_line_max + 1)) {
     if (auto filled = fill(piece.bytes, position.offset, wanted); !filled) return filled;

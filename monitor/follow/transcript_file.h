@@ -25,6 +25,7 @@ struct TranscriptPosition {
   std::int64_t offset = 0;      ///< The first byte that is not read.
   std::int64_t head_bytes = 0;  ///< The first bytes of the file, at most some,
   std::uint64_t head = 0;       ///< and their digest.
+  std::uint64_t tail = 0;       ///< The digest of the last bytes before the offset; 0: unknown.
   bool is_skipping = false;     ///< In the middle of a line that is too long.
 };
 
@@ -61,6 +62,8 @@ class TranscriptFile {
  private:
   explicit TranscriptFile(int descriptor) : descriptor_(descriptor) {}
   [[nodiscard]] std::uint64_t head_digest(std::int64_t bytes) const;
+  [[nodiscard]] std::uint64_t tail_digest(std::int64_t offset) const;
+  [[nodiscard]] Result<void> read_lines(TranscriptPosition& position, Piece& piece) const;
   [[nodiscard]] Result<void> fill(std::string& bytes, std::int64_t offset, std::size_t size) const;
 
   int descriptor_ = -1;

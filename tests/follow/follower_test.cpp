@@ -277,6 +277,18 @@ TEST(Follower, survives_truncation_replacement_and_rotation) {
   EXPECT_EQ(kinds["idle"], 5);
 }
 
+TEST(Follower, reads_a_file_anew_that_was_rewritten_with_the_same_beginning) {
+  Followed here;
+  ClaudeLines lines("s");
+  const auto first = lines.turn(8, 300);
+  append(here.file("s"), first);
+  here.read();
+  const auto longer = first.substr(0, first.find('\n', 1'024) + 1) + lines.turn(9, 333);
+  ASSERT_GT(longer.size(), first.size());
+  replace(here.file("s"), longer);  // the same inode
+  EXPECT_EQ(here.read().lines, std::ranges::count(longer, '\n'));
+}
+
 TEST(Follower, reads_no_links_pipes_folders_or_other_names) {
   Followed here;
   ClaudeLines lines("linked");
