@@ -1,4 +1,4 @@
--- The store's tables on PostgreSQL 13 or newer, version 1.2, in the schema `watchdog`. The columns mean what they mean
+-- The store's tables on PostgreSQL 13 or newer, version 1.3, in the schema `watchdog`. The columns mean what they mean
 -- in store.sql. `meta.schema` holds major * 1000 + minor: a newer minor adds only what an older program may ignore; a
 -- newer major is refused. Each part between two lines of dashes brings the tables from one minor version to the next.
 -- A part only adds tables, or columns that may be empty, so that monitors of the older version go on meanwhile.
@@ -175,3 +175,7 @@ CREATE TABLE monitors (name TEXT PRIMARY KEY, until_ms BIGINT NOT NULL);
 ALTER TABLE deliveries ADD COLUMN IF NOT EXISTS claimed_by TEXT, ADD COLUMN IF NOT EXISTS claimed_until_ms BIGINT;
 ALTER TABLE monitors ADD COLUMN IF NOT EXISTS tally TEXT;
 ALTER TABLE turn ADD COLUMN IF NOT EXISTS clock_ms BIGINT, ADD COLUMN IF NOT EXISTS offset_ms BIGINT;
+
+-- ---- 1.3: of a boot its machine (a digest of its id), its host name, and when its newest monitor renewed its leases. A
+-- boot that was last seen before a later boot of its machine began is over, and so is whatever ran in it.
+ALTER TABLE boots ADD COLUMN IF NOT EXISTS machine TEXT, ADD COLUMN IF NOT EXISTS host TEXT, ADD COLUMN IF NOT EXISTS seen_ms BIGINT;

@@ -382,13 +382,21 @@ void PgServer::drop_parts_before(Seq end) {
   PgStatement forget(session_, "DELETE FROM parts WHERE part < ?");
   forget.bind(1, part);
   forget.run();
+  // A writer that is in doubt about its last commit asks within minutes.
+  connection_.send(
+      "DELETE FROM writers WHERE at_ms < (SELECT last_tick_ms FROM turn) - 7 * 86400000::bigint");
 }
 
-void PgServer::raise_keys() {
-  for (const std::string table : {"sessions", "alerts", "audit"}) {
-    connection_.send("SELECT setval(pg_get_serial_sequence('" + table +
-                     "', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM " + table + "), false)");
-  }
+std::int64_t PgServer::last_key(std::string_view table) {
+  return number("SELECT last_value - (NOT is_called)::int FROM watchdog." + std::string(table) +
+                "_id_seq");
+}
+
+void PgServer::raise_key(std::string_view table, std::int64_t last) {
+  const std::string name(table);
+  connection_.send("SELECT setval(pg_get_serial_sequence('" + name + "', 'id'), greatest(" +
+                   std::to_string(last) + ", (SELECT coalesce(max(id), 0) FROM " + name +
+                   ")) + 1, false)");
 }
 
 }  // namespace watchdog::monitor

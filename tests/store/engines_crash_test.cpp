@@ -176,7 +176,7 @@ TEST(ServerTables, are_brought_up_to_date_while_an_older_writer_goes_on) {
   stop = true;
   writes.join();
   EXPECT_EQ(failed, 0);
-  EXPECT_EQ(server.run("SELECT value FROM meta WHERE key = 'schema'"), "1002");
+  EXPECT_EQ(server.run("SELECT value FROM meta WHERE key = 'schema'"), "1003");
   (void)server.run("UPDATE meta SET value = 2000 WHERE key = 'schema'");
   EXPECT_EQ(Store::open({.database = server.url()}).error().code, ErrorCode::conflict);
 }

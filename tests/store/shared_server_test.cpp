@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "facts/process.h"
 #include "observer/observer.h"
 #include "postgres/statement.h"
 #include "store/alert_acts.h"
@@ -346,6 +347,38 @@ TEST_F(SharedServer, a_take_over_finds_the_ends_that_the_former_judge_did_not_se
   EXPECT_EQ(second->claim().size(), ended.size()) << "an alert of each";
   EXPECT_EQ(second->judge->watched(), 20U);
   EXPECT_EQ(keys().size(), 20U) << "each end is judged";
+}
+
+TEST_F(SharedServer, sessions_of_a_boot_that_is_over_are_dead_on_whatever_machine) {
+  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
+  const auto judge = monitor();
+  // Machine m booted again. Two machines have the id c: both go on being seen.
+  (void)Postgres::shared().run(
+      "INSERT INTO watchdog.boots (boot_id, offset_ms, machine, host, seen_ms) VALUES "
+      "('m-1', 1000, 'm', 'there', 2000), ('m-2', 3000, 'm', 'there', 90000), "
+      "('c-1', 1000, 'c', 'copy', 89000), ('c-2', 3000, 'c', 'copy', 90000), ('old', 1, NULL, NULL, "
+      "NULL)");
+  for (const auto& [id, boot, host] : {std::tuple{"gone", "m-1", "there"},
+                                       {"lives", "m-2", "there"},
+                                       {"copied", "c-1", "copy"},
+                                       {"unknown", "old", "there"},
+                                       {"other", "m-1", "elsewhere"}}) {
+    Report begin{.kind = ReportKind::start};
+    begin.detail = ProcessFacts{.pid = 4'711, .start_ticks = 12, .boot_id = boot, .host = host};
+    (void)say(judge->store, id, {begin, change()});
+  }
+  for (int passed = 0; passed < 80; passed += 5) {
+    clock_.advance(5s);
+    judge->look();
+  }
+  EXPECT_EQ(Postgres::shared().run("SELECT name FROM watchdog.sessions WHERE health = 'dead'"),
+            "gone");
+  if (!machine_identity().empty()) {
+    EXPECT_EQ(Postgres::shared().run("SELECT count(*) FROM watchdog.boots WHERE machine = '" +
+                                     machine_identity() + "' AND seen_ms IS NOT NULL"),
+              "1")
+        << "a monitor signs its own boot";
+  }
 }
 
 TEST_F(SharedServer, each_knows_how_many_sessions_all_judge) {

@@ -657,6 +657,7 @@ TEST_F(StoreFile, full_disk_refuses_and_loses_nothing) {
 TEST(Store, refuses_network_filesystems_by_name) {
   EXPECT_EQ(network_filesystem(0x6969), "NFS");
   EXPECT_EQ(network_filesystem(0xFE534D42), "SMB");
+  EXPECT_EQ(network_filesystem(0x786F4256), "a shared folder of VirtualBox");
   EXPECT_FALSE(network_filesystem(0xEF53));  // ext4
 }
 

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "facts/digest.h"
 #include "watchdog/session.h"
 
 namespace watchdog {
@@ -92,6 +93,12 @@ std::optional<ProcessSample> process_at(std::int64_t pid) {
   static const std::int64_t ticks_per_second = sysconf(_SC_CLK_TCK);
   process.cpu = Millis{(user + kernel) * 1'000 / ticks_per_second};
   return process;
+}
+
+std::string machine_identity() {
+  const auto id = beginning_of("/etc/machine-id", name_bytes);
+  // The id itself is to stay on the machine.
+  return id.size() < 32 ? std::string() : std::to_string(digest_of("watchdog " + id));
 }
 
 std::optional<ProcessTree> process_tree(const ProcessFacts& process) {

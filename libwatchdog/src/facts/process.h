@@ -42,6 +42,9 @@ struct ProcessTree {
 /// Without `command` and `wchan`.
 [[nodiscard]] std::optional<ProcessSample> process_at(std::int64_t pid);
 
+/// A digest of this machine's id (machine-id(5)), which survives boots; empty: it has none.
+[[nodiscard]] std::string machine_identity();
+
 /// The process of these facts with its children; nothing if it is gone, another one has its number,
 /// or it belongs to another machine or boot. Its command lines are not read: that may wait for the
 /// process, and they may hold secrets. Reads a bounded number of small files.

@@ -58,6 +58,7 @@ struct Observer::State {
   // On a server that several monitors may share:
   std::string name;                      ///< Of this monitor; empty: it is a file.
   Instant leases_at = never;             ///< When they were renewed.
+  Instant boots_at{};                    ///< When the boots were read.
   bool owes_grace = false;               ///< It gained sessions, and no absence says so yet.
   std::int64_t passed_transition = 0;    ///< The newest that was passed on, of any monitor.
   std::int64_t recorded_transition = 0;  ///< The newest of this monitor.

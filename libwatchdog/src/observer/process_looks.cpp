@@ -60,13 +60,18 @@ std::optional<Outcome> outcome_of_exit(const History& history) {
 
 }  // namespace
 
-ProcessLooks::ProcessLooks(const std::vector<std::string>& former_boots) {
+ProcessLooks::ProcessLooks(const std::vector<Boot>& boots) {
   const auto self = this_process();
   boot_ = self.boot_id;
   host_ = self.host;
   machine_ = machine_of(self);
-  for (const auto& boot : former_boots)
-    if (boot != boot_) former_machines_.insert(machine_of({.boot_id = boot, .host = host_}));
+  learn(boots);
+}
+
+void ProcessLooks::learn(const std::vector<Boot>& boots) {
+  for (const auto& [boot, host] : boots)
+    if (boot != boot_)
+      former_machines_.insert(machine_of({.boot_id = boot, .host = host.empty() ? host_ : host}));
 }
 
 bool ProcessLooks::is_of_former_boot(const History& history) const {

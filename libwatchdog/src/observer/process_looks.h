@@ -11,15 +11,18 @@
 
 #include "facts/process.h"
 #include "observer/live_sessions.h"
+#include "store/store_reader.h"
 #include "watchdog/report.h"
 
 namespace watchdog {
 
-/// Sees the processes of this machine only. Use from one thread at a time.
+/// Sees the processes of this machine, and knows which boots are over. Use from one thread at a
+/// time.
 class ProcessLooks {
  public:
-  /// `former_boots`: earlier ones of this machine. Whatever ran then is gone.
-  explicit ProcessLooks(const std::vector<std::string>& former_boots);
+  explicit ProcessLooks(const std::vector<Boot>& boots);
+  /// Whatever ran in these boots is gone, except in the present one.
+  void learn(const std::vector<Boot>& boots);
   ProcessLooks(const ProcessLooks&) = delete;
   ProcessLooks& operator=(const ProcessLooks&) = delete;
 
@@ -46,7 +49,7 @@ class ProcessLooks {
 
   std::string boot_, host_;
   std::uint64_t machine_ = 0;
-  std::unordered_set<std::uint64_t> former_machines_;  ///< This one, before its latest boot.
+  std::unordered_set<std::uint64_t> former_machines_;  ///< Machines in boots that are over.
   int left_ = 0;  ///< Processes that this look may still inspect.
   /// When silent sessions' processes were last looked for.
   std::unordered_map<SessionKey, Instant> looked_;

@@ -10,6 +10,7 @@
 namespace watchdog {
 namespace {
 
+constexpr Millis boots_read_every{60'000};
 constexpr std::size_t foreign_max = 20'000;
 constexpr int transitions_max = 1'000;
 constexpr int foreign_children_max = 100;
@@ -31,6 +32,11 @@ Result<void> Observer::State::renew_when_due() {
     // It lost shards while it was away: others judged meanwhile.
     if (!change->lost.empty()) last_look = store.now();
     if (auto handed = Loading(*this).hand_over(*change); !handed) return handed;
+  }
+  // A machine on which another monitor runs may have booted again.
+  if (store.now() - boots_at >= boots_read_every) {
+    processes.learn(boots_of(store.reader()));
+    boots_at = store.now();
   }
   if (!owes_grace) return {};
   const auto told = store.append_observer({lease_for + lease_renewed_every});

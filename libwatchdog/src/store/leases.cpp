@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "facts/process.h"
 #include "store/sharing.h"
 #include "store/store_state.h"
 
@@ -51,6 +52,30 @@ void Store::State::carry_out(const LeasePlan& plan, Millis clock) {
   }
 }
 
+/// Says that this monitor is there, and that the boot of its machine is not over. In one statement:
+/// the other monitors wait for its answer. REQUIRES: the transaction under way, on a server.
+void Store::State::sign_monitor() {
+  static const std::string machine = machine_identity();
+  static const std::string host = this_process().host;
+  tally_written = true;
+  auto& here = sql(
+      "WITH signed AS (INSERT INTO boots (boot_id, offset_ms, machine, host, seen_ms) SELECT ?, ?, "
+      "?, ?, ? WHERE ? <> '' ON CONFLICT (boot_id) DO UPDATE SET seen_ms = excluded.seen_ms) "
+      "INSERT INTO monitors (name, until_ms, tally) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE "
+      "SET until_ms = excluded.until_ms, tally = excluded.tally");
+  const auto boot = options.clock->boot_id();
+  here.bind(1, std::string_view(boot))
+      .bind(2, (turn_clock - options.clock->since_boot()).count())
+      .bind(3, std::string_view(machine))
+      .bind(4, std::string_view(host))
+      .bind(5, turn_clock.count())
+      .bind(6, std::string_view(machine))
+      .bind(7, std::string_view(monitor_name))
+      .bind(8, (turn_clock + lease_for).count())
+      .bind(9, tally, true);
+  here.run();
+}
+
 Result<HeldShards::Change> Sharing::renew(std::string_view name, bool leaves) {
   auto& state = state_;
   if (state.server == nullptr) return HeldShards::Change{};
@@ -58,14 +83,13 @@ Result<HeldShards::Change> Sharing::renew(std::string_view name, bool leaves) {
   using Seen = std::pair<std::vector<ShardLease>, std::vector<std::string>>;
   auto seen = state.in_turn<Seen>([&]() -> Result<Seen> {
     const auto clock = state.turn_clock;
-    if (!leaves) state.tally_written = true;
-    auto& here = state.sql(
-        leaves ? "DELETE FROM monitors WHERE name = ? OR until_ms < ?"
-               : "INSERT INTO monitors (name, until_ms, tally) VALUES (?, ?, ?) ON CONFLICT (name) "
-                 "DO UPDATE SET until_ms = excluded.until_ms, tally = excluded.tally");
-    here.bind(1, name).bind(2, (leaves ? clock - lease_for : clock + lease_for).count());
-    if (!leaves) here.bind(3, state.tally, true);
-    here.run();
+    if (leaves) {
+      auto& gone = state.sql("DELETE FROM monitors WHERE name = ? OR until_ms < ?");
+      gone.bind(1, name).bind(2, (clock - lease_for).count());
+      gone.run();
+    } else {
+      state.sign_monitor();
+    }
     auto& others = state.sql("SELECT name FROM monitors WHERE until_ms > ? ORDER BY name");
     others.bind(1, clock.count());
     std::vector<std::string> monitors;

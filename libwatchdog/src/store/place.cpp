@@ -244,6 +244,10 @@ std::optional<std::string> network_filesystem(std::int64_t type) {
       return "GPFS";
     case 0x0BD00BD0:
       return "Lustre";
+    case 0x786F4256:
+      return "a shared folder of VirtualBox";
+    case 0xBACBACBC:
+      return "a shared folder of VMware";
     default:
       return std::nullopt;
   }

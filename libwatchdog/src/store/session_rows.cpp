@@ -36,14 +36,17 @@ constexpr std::string_view text_condition_of_file =
     "json_extract(s.spec, '$.task', '$.title', '$.labels') ELSE s.spec END, '') || ' ' || "
     "coalesce((SELECT CASE WHEN json_valid(text) THEN json_extract(text, '$.history.prompt') END "
     "FROM snapshots WHERE session = s.id), '')) LIKE ? ESCAPE '\\'";
+/// With the collation "C" case is that of A-Z only, as it is in a file.
 constexpr std::string_view text_condition_on_server =
     "(s.name || ' ' || coalesce(s.agent, '') || ' ' || (SELECT concat_ws(',', j #> '{task}', j #> "
     "'{title}', j #> '{labels}') FROM (SELECT replace(s.spec, '\\u0000', '\\ufffd')::json AS j) AS "
     "spec) || ' ' || coalesce((SELECT (replace(text, '\\u0000', '\\ufffd')::json #> "
-    "'{history,prompt}')::text FROM snapshots WHERE session = s.id), '')) ILIKE ? ESCAPE '\\'";
+    "'{history,prompt}')::text FROM snapshots WHERE session = s.id), '')) COLLATE \"C\" ILIKE ? "
+    "ESCAPE "
+    "'\\'";
 /// Finds more: also in names of members.
 constexpr std::string_view whole_text_condition =
-    "(s.name || ' ' || coalesce(s.agent, '') || ' ' || s.spec) ILIKE ? ESCAPE '\\'";
+    "(s.name || ' ' || coalesce(s.agent, '') || ' ' || s.spec) COLLATE \"C\" ILIKE ? ESCAPE '\\'";
 
 std::string session_columns(const Database& database, WordsFrom words = WordsFrom::extracted) {
   const bool on_server = database.server() != nullptr;

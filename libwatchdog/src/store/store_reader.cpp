@@ -194,14 +194,20 @@ Result<std::optional<Millis>> StoreReader::tick_offset(const std::string& boot_i
   });
 }
 
-std::vector<std::string> boots_of(StoreReader& store) {
-  using Boots = std::vector<std::string>;
+std::vector<Boot> boots_of(StoreReader& store) {
+  using Boots = std::vector<Boot>;
   auto found = store.state_->guarded<Boots>([&]() -> Result<Boots> {
-    auto& query =
-        store.state_->prepared("SELECT boot_id FROM boots ORDER BY offset_ms DESC LIMIT 1000");
+    const bool is_shared = store.state_->database->server() != nullptr;
+    // Two machines with one id, such as copies of one disk, are seen beside each other. Each
+    // monitor renews its leases much more often than once in the minute.
+    auto& query = store.state_->prepared(
+        is_shared ? "SELECT boot_id, host FROM boots AS old WHERE EXISTS (SELECT 1 FROM boots AS "
+                    "later WHERE later.machine = old.machine AND later.offset_ms > old.seen_ms AND "
+                    "later.seen_ms > old.seen_ms + 60000) ORDER BY seen_ms DESC LIMIT 1000"
+                  : "SELECT boot_id, '' FROM boots ORDER BY offset_ms DESC LIMIT 1000");
     const ResetLater later(query);
     Boots boots;
-    while (query.step()) boots.push_back(query.text(0));
+    while (query.step()) boots.push_back({query.text(0), query.text(1)});
     return boots;
   });
   return found ? std::move(*found) : Boots();

@@ -63,6 +63,12 @@ struct StoreCopy {
   std::int64_t events = 0;
 };
 
+/// A boot of a machine. A plain value.
+struct Boot {
+  std::string id{};
+  std::string host{};  ///< Empty: this one.
+};
+
 class StoreReader {
  public:
   /// Opens an existing store for reading. Errors: `not_found`, `unavailable`, `corrupt`, `invalid`
@@ -132,15 +138,15 @@ class StoreReader {
   friend class EventReader;
   friend class TransitionReader;
   friend class Backwards;
-  friend std::vector<std::string> boots_of(StoreReader& store);
+  friend std::vector<Boot> boots_of(StoreReader& store);
   struct State;
   explicit StoreReader(std::unique_ptr<State> state);
   [[nodiscard]] static Result<StoreReader> open_on_server(const std::filesystem::path& url);
   std::unique_ptr<State> state_;
 };
 
-/// Returns the newest boots of the machine on which the file was written. Empty: they are unknown,
-/// as for a database on a server.
-[[nodiscard]] std::vector<std::string> boots_of(StoreReader& store);
+/// Returns at most 1,000 boots, the newest first. Of a file: all of the machine on which it was
+/// written. Of a server: those that are over, of each machine that has a monitor. Empty: unknown.
+[[nodiscard]] std::vector<Boot> boots_of(StoreReader& store);
 
 }  // namespace watchdog

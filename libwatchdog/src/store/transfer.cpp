@@ -11,7 +11,11 @@
 namespace watchdog {
 namespace {
 
+/// Rows that are in memory at once. A row of the wide tables may have a megabyte.
 constexpr int rows_of_a_page = 1'000;
+constexpr int wide_rows_of_a_page = 100;
+/// Their keys are never given twice, not even the key of a row that was erased.
+constexpr std::string_view keyed_tables[] = {"sessions", "alerts", "audit"};
 
 /// The types of columns: n: number, t: text, y: bytes. The keys come first.
 struct CopiedTable {
@@ -125,11 +129,39 @@ void bind_cell(Statement& into, int at, char type, const CopiedCell& cell) {
   }
 }
 
+int page_of(const CopiedTable& table) {
+  const bool is_wide = table.name == "events" || table.name == "snapshots";
+  return is_wide ? wide_rows_of_a_page : rows_of_a_page;
+}
+
+/// The highest key that the table ever gave; 0: none.
+std::int64_t last_key(Database& database, std::string_view table) {
+  if (auto* server = database.server(); server != nullptr) return server->last_key(table);
+  auto given = database.prepare("SELECT seq FROM sqlite_sequence WHERE name = ?");
+  given.bind(1, table);
+  return given.step() ? given.integer(0) : 0;
+}
+
+/// Later rows get higher keys than `last`.
+void raise_key(Database& database, std::string_view table, std::int64_t last) {
+  if (auto* server = database.server(); server != nullptr) return server->raise_key(table, last);
+  if (last == 0) return;
+  auto given = database.prepare("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?");
+  given.bind(1, last).bind(2, table);
+  given.run();
+  auto first = database.prepare(
+      "INSERT INTO sqlite_sequence (name, seq) SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM "
+      "sqlite_sequence WHERE name = ?1)");
+  first.bind(1, table).bind(2, last);
+  first.run();
+}
+
 template <class Take>
 void read_table(Database& from, const CopiedTable& table, Take&& take) {
   const auto keys = keys_of(table);
   const auto all = "SELECT " + std::string(table.columns) + " FROM " + std::string(table.name);
-  const auto order = " ORDER BY " + keys + " LIMIT " + std::to_string(rows_of_a_page);
+  const auto rows_max = page_of(table);
+  const auto order = " ORDER BY " + keys + " LIMIT " + std::to_string(rows_max);
   auto first = from.prepare(all + order);
   auto next = from.prepare(all + " WHERE (" + keys + ") > (" +
                            question_marks(static_cast<std::size_t>(table.keys)) + ")" + order);
@@ -148,7 +180,7 @@ void read_table(Database& from, const CopiedTable& table, Take&& take) {
     while (query.step()) page.push_back(row_of(query, table.types));
     query.reset();
     for (const auto& row : page) take(row);
-    if (page.size() < rows_of_a_page) return;
+    if (page.size() < static_cast<std::size_t>(rows_max)) return;
   }
 }
 
@@ -204,7 +236,7 @@ void Store::State::copy_tables(Database& from, StoreTransfer& done) {
       put.run();
     }
   }
-  if (server != nullptr) server->raise_keys();
+  for (const auto table : keyed_tables) raise_key(*database, table, last_key(from, table));
   done = {.sessions = sum.sessions,
           .events = sum.events,
           .digest = sum.digest,
