@@ -356,7 +356,8 @@ TEST_F(SharedServer, sessions_of_a_boot_that_is_over_are_dead_on_whatever_machin
   (void)Postgres::shared().run(
       "INSERT INTO watchdog.boots (boot_id, offset_ms, machine, host, seen_ms) VALUES "
       "('m-1', 1000, 'm', 'there', 2000), ('m-2', 3000, 'm', 'there', 90000), "
-      "('c-1', 1000, 'c', 'copy', 89000), ('c-2', 3000, 'c', 'copy', 90000), ('old', 1, NULL, NULL, "
+      "('c-1', 1000, 'c', 'copy', 89000), ('c-2', 3000, 'c', 'copy', 90000), ('old', 1, NULL, "
+      "NULL, "
       "NULL)");
   for (const auto& [id, boot, host] : {std::tuple{"gone", "m-1", "there"},
                                        {"lives", "m-2", "there"},
