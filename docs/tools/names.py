@@ -66,6 +66,12 @@ OWN_TABLES = {("alerts", "channels"): set("type format url url_file to from comm
               ("policy", "tools"): {"use", "identity"}}
 
 
+def is_in_own_table(variable):
+    """Whether it is the variable of a key in a table whose names the user chooses."""
+    return any(re.fullmatch(f"watchdog_{section}_{table}_[a-z_]+_({'|'.join(keys)})", variable.lower())
+               for (section, table), keys in OWN_TABLES.items() if section != "policy")
+
+
 def wrong_settings(text, names):
     """Keys of a block of TOML in our sections."""
     for path in leaves(tomllib.loads(text)):
@@ -107,7 +113,7 @@ def wrong_names(text, names):
         if found[0] not in texts.FINDINGS:
             yield found.start(), f"finding {found[0]}"
     for found in re.finditer(r"\b((?:WATCHDOG|AUTONOMOUS|AGENT_TOOL)_[A-Z_]+[A-Z])\b", text):
-        if found[1] not in names.variables:
+        if found[1] not in names.variables and not is_in_own_table(found[1]):
             yield found.start(), f"variable {found[1]}"
     for found in re.finditer(r"(?<![\w./])/(?:api|healthz|readyz|metrics)\b[\w/{}.-]*", text):
         path = found[0].rstrip(".")

@@ -111,7 +111,7 @@ std::uint64_t TranscriptFile::head_digest(std::int64_t bytes) const {
   return digest_of(head);
 }
 
-/// A file that was written anew may begin with the same line. It has other bytes here.
+/// A rewritten file may begin with the same line. It has other bytes here.
 std::uint64_t TranscriptFile::tail_digest(std::int64_t offset) const {
   const auto size = std::min(offset, tail_bytes_max);
   std::string tail;

@@ -277,7 +277,7 @@ TEST(Follower, survives_truncation_replacement_and_rotation) {
   EXPECT_EQ(kinds["idle"], 5);
 }
 
-TEST(Follower, reads_a_file_anew_that_was_rewritten_with_the_same_beginning) {
+TEST(Follower, reads_all_of_a_rewritten_file_with_the_same_beginning) {
   Followed here;
   ClaudeLines lines("s");
   const auto first = lines.turn(8, 300);
