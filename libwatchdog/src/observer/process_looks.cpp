@@ -69,13 +69,15 @@ ProcessLooks::ProcessLooks(const std::vector<Boot>& boots) {
 }
 
 void ProcessLooks::learn(const std::vector<Boot>& boots) {
-  for (const auto& [boot, host] : boots)
-    if (boot != boot_)
-      former_machines_.insert(machine_of({.boot_id = boot, .host = host.empty() ? host_ : host}));
+  for (const auto& boot : boots) {
+    const auto& host = boot.host.empty() ? host_ : boot.host;
+    if (boot.id != boot_)
+      former_hosts_.emplace(machine_of({.boot_id = boot.id, .host = host}), host);
+  }
 }
 
 bool ProcessLooks::is_of_former_boot(const History& history) const {
-  return history.pid > 0 && former_machines_.contains(history.machine);
+  return history.pid > 0 && former_hosts_.contains(history.machine);
 }
 
 bool ProcessLooks::runs_here(const History& history) const {
@@ -108,8 +110,12 @@ std::optional<Report> ProcessLooks::look(const LiveSession& session, Instant now
   if (is_end(history.lifecycle) || now < next(session)) return std::nullopt;
   looked_[session.judged.session] = now;
   auto process = facts_of(history);
-  if (is_of_former_boot(history)) process.boot_id.clear();
-  if (!is_of_former_boot(history) && is_running(process) != false) return std::nullopt;
+  if (is_of_former_boot(history)) {
+    process.boot_id.clear();
+    process.host = former_hosts_.at(history.machine);
+  } else if (is_running(process) != false) {
+    return std::nullopt;
+  }
   Report report;
   if (auto outcome = outcome_of_exit(history)) {
     report.kind = ReportKind::end;

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "facts/process.h"
@@ -49,7 +48,8 @@ class ProcessLooks {
 
   std::string boot_, host_;
   std::uint64_t machine_ = 0;
-  std::unordered_set<std::uint64_t> former_machines_;  ///< Machines in boots that are over.
+  /// The hosts of boots that are over, by machine_of().
+  std::unordered_map<std::uint64_t, std::string> former_hosts_;
   int left_ = 0;  ///< Processes that this look may still inspect.
   /// When silent sessions' processes were last looked for.
   std::unordered_map<SessionKey, Instant> looked_;
