@@ -49,14 +49,18 @@ struct Pump::State {
   FileDescriptor stopped{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   std::mutex tapping{};
   bool given_up = false;
-  PumpEnd end{};                             ///< Written before `stopped` is readable.
+  PumpEnd end{};                             ///< Set before `stopped` is readable.
   std::optional<Clock::time_point> until{};  ///< Draining, at most until then; empty: passing.
 
   void run() {
     const auto ended = pass_all();
     if (!ended || !hand_over({})) return;
-    end = *ended;
-    if (end.kind != PumpEnd::Kind::held) from.reset();
+    {
+      // The owner of the pump polls `stopped`, which orders nothing between threads.
+      const std::lock_guard guard(tapping);
+      end = *ended;
+      if (end.kind != PumpEnd::Kind::held) from.reset();
+    }
     eventfd_write(stopped.get(), 1);
   }
 
@@ -146,10 +150,12 @@ int Pump::stopped_fd() const {
 }
 
 PumpEnd Pump::end() const {
+  const std::lock_guard guard(state_->tapping);
   return state_->end;
 }
 
 FileDescriptor Pump::extract_source() {
+  const std::lock_guard guard(state_->tapping);
   return std::move(state_->from);
 }
 
