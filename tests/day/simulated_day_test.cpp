@@ -635,7 +635,7 @@ TEST_P(SimulatedDay, ends_with_what_really_happened) {
   if (const char* one = std::getenv("WATCHDOG_SEED")) {  // NOLINT(concurrency-mt-unsafe)
     seeds.push_back(std::strtoull(one, nullptr, 10));
   } else {
-    const std::uint64_t count = std::getenv("WATCHDOG_FULL") != nullptr ? 1'000 : 20;  // NOLINT
+    const std::uint64_t count = std::getenv("WATCHDOG_FULL") != nullptr ? 1'000 : 10;  // NOLINT
     for (std::uint64_t seed = static_cast<std::uint64_t>(GetParam()); seed < count; seed += parts)
       seeds.push_back(seed + 1);
   }
