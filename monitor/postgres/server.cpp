@@ -387,11 +387,6 @@ void PgServer::drop_parts_before(Seq end) {
       "DELETE FROM writers WHERE at_ms < (SELECT last_tick_ms FROM turn) - 7 * 86400000::bigint");
 }
 
-std::int64_t PgServer::last_key(std::string_view table) {
-  return number("SELECT last_value - (NOT is_called)::int FROM watchdog." + std::string(table) +
-                "_id_seq");
-}
-
 void PgServer::raise_key(std::string_view table, std::int64_t last) {
   const std::string name(table);
   connection_.send("SELECT setval(pg_get_serial_sequence('" + name + "', 'id'), greatest(" +

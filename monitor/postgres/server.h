@@ -31,7 +31,6 @@ class PgServer final : public StoreServer {
   void make_part_of(Seq seq) override;
   [[nodiscard]] std::optional<Seq> end_of_oldest_part(Seq next) override;
   void drop_parts_before(Seq end) override;
-  std::int64_t last_key(std::string_view table) override;
   void raise_key(std::string_view table, std::int64_t last) override;
 
  private:

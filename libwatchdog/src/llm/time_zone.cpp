@@ -1,3 +1,6 @@
+// A zone file lists the changes of the clocks up to some year. Its last line has the rule for all
+// later years, and new files list only what does not follow from that rule. Both are read with
+// bounds, because anybody's TZ may name any file.
 #include "llm/time_zone.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // The leases of monitors that share a server. All is done in a writer's turn, so plans are carried
-// out one by one, and a check of an epoch holds until the end of its transaction.
+// out one by one, and a check of an epoch holds until the end of its transaction. With each renewal
+// a monitor also signs the boot of its machine: others learn from that which boots are over.
 #include <algorithm>
 #include <set>
 
@@ -54,27 +55,28 @@ void Store::State::carry_out(const LeasePlan& plan, Millis clock) {
 
 /// Says that this monitor is there, and that the boot of its machine is not over. In one statement:
 /// the other monitors wait for its answer. REQUIRES: the transaction under way, on a server.
-void Store::State::sign_monitor() {
+void Sharing::sign_monitor() {
+  auto& state = state_;
   static const std::string machine = machine_identity();
   static const std::string host = this_process().host;
-  tally_written = true;
-  auto& here = sql(
+  state.tally_written = true;
+  auto& here = state.sql(
       "WITH signed AS (INSERT INTO boots (boot_id, offset_ms, machine, host, seen_ms) SELECT ?, ?, "
       "?, ?, ? WHERE ? <> '' ON CONFLICT (boot_id) DO UPDATE SET machine = excluded.machine, host "
       "= "
       "excluded.host, seen_ms = excluded.seen_ms) "
       "INSERT INTO monitors (name, until_ms, tally) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE "
       "SET until_ms = excluded.until_ms, tally = excluded.tally");
-  const auto boot = options.clock->boot_id();
+  const auto boot = state.options.clock->boot_id();
   here.bind(1, std::string_view(boot))
-      .bind(2, (turn_clock - options.clock->since_boot()).count())
+      .bind(2, (state.turn_clock - state.options.clock->since_boot()).count())
       .bind(3, std::string_view(machine))
       .bind(4, std::string_view(host))
-      .bind(5, turn_clock.count())
+      .bind(5, state.turn_clock.count())
       .bind(6, std::string_view(machine))
-      .bind(7, std::string_view(monitor_name))
-      .bind(8, (turn_clock + lease_for).count())
-      .bind(9, tally, true);
+      .bind(7, std::string_view(state.monitor_name))
+      .bind(8, (state.turn_clock + lease_for).count())
+      .bind(9, state.tally, true);
   here.run();
 }
 
@@ -90,7 +92,7 @@ Result<HeldShards::Change> Sharing::renew(std::string_view name, bool leaves) {
       gone.bind(1, name).bind(2, (clock - lease_for).count());
       gone.run();
     } else {
-      state.sign_monitor();
+      sign_monitor();
     }
     auto& others = state.sql("SELECT name FROM monitors WHERE until_ms > ? ORDER BY name");
     others.bind(1, clock.count());

@@ -132,8 +132,6 @@ class StoreServer {
   [[nodiscard]] virtual std::optional<Seq> end_of_oldest_part(Seq next) = 0;
   /// Drops the parts below `end`. Needs a turn.
   virtual void drop_parts_before(Seq end) = 0;
-  /// The highest key that the table ever gave; 0: none.
-  [[nodiscard]] virtual std::int64_t last_key(std::string_view table) = 0;
   /// After rows with given keys were inserted: new keys rise above them and above `last`. Needs a
   /// turn.
   virtual void raise_key(std::string_view table, std::int64_t last) = 0;

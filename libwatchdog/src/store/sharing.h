@@ -67,6 +67,7 @@ class Sharing {
   [[nodiscard]] Result<std::vector<std::string>> tallies_of_others();
 
  private:
+  void sign_monitor();
   friend class Store;
   explicit Sharing(Store::State& state) : state_(state) {}
   /// REQUIRES: the transaction under way.

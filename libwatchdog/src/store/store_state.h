@@ -291,7 +291,6 @@ struct Store::State {
   [[nodiscard]] Statement& sql(std::string_view text) { return reader.state_->prepared(text); }
   void settle_time();
   void settle_boot();
-  void sign_monitor();
   void settle_leap();
   [[nodiscard]] bool has_server_time() const { return options.clock == &system_clock(); }
   void begin_with(const ServerTurn& turn);

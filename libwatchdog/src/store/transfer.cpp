@@ -136,9 +136,11 @@ int page_of(const CopiedTable& table) {
 
 /// The highest key that the table ever gave; 0: none.
 std::int64_t last_key(Database& database, std::string_view table) {
-  if (auto* server = database.server(); server != nullptr) return server->last_key(table);
-  auto given = database.prepare("SELECT seq FROM sqlite_sequence WHERE name = ?");
-  given.bind(1, table);
+  const bool is_file = database.server() == nullptr;
+  auto given = database.prepare(is_file ? "SELECT seq FROM sqlite_sequence WHERE name = ?"
+                                        : "SELECT last_value - (NOT is_called)::int FROM " +
+                                              std::string(table) + "_id_seq");
+  if (is_file) given.bind(1, table);
   return given.step() ? given.integer(0) : 0;
 }
 
