@@ -355,7 +355,8 @@ TEST_F(SharedServer, sessions_of_a_boot_that_is_over_are_dead_on_whatever_machin
   // Machine m booted again. Two machines have the id c: both go on being seen.
   (void)Postgres::shared().run(
       "INSERT INTO watchdog.boots (boot_id, offset_ms, machine, host, seen_ms) VALUES "
-      "('m-1', 1000, 'm', 'there', 2000), ('m-2', 3000, 'm', 'there', 90000), "
+      "('m-1', 1000, 'm', 'there', 2000), ('i-1', 1000, 'm', 'one', 2000), ('m-2', 3000, 'm', "
+      "'there', 90000), "
       "('c-1', 1000, 'c', 'copy', 89000), ('c-2', 3000, 'c', 'copy', 90000), ('old', 1, NULL, "
       "NULL, "
       "NULL)");
@@ -363,6 +364,7 @@ TEST_F(SharedServer, sessions_of_a_boot_that_is_over_are_dead_on_whatever_machin
                                        {"lives", "m-2", "there"},
                                        {"copied", "c-1", "copy"},
                                        {"unknown", "old", "there"},
+                                       {"image", "i-1", "one"},
                                        {"other", "m-1", "elsewhere"}}) {
     Report begin{.kind = ReportKind::start};
     begin.detail = ProcessFacts{.pid = 4'711, .start_ticks = 12, .boot_id = boot, .host = host};

@@ -62,9 +62,8 @@ void Sharing::sign_monitor() {
   state.tally_written = true;
   auto& here = state.sql(
       "WITH signed AS (INSERT INTO boots (boot_id, offset_ms, machine, host, seen_ms) SELECT ?, ?, "
-      "?, ?, ? WHERE ? <> '' ON CONFLICT (boot_id) DO UPDATE SET machine = excluded.machine, host "
-      "= "
-      "excluded.host, seen_ms = excluded.seen_ms) "
+      "?, ?, ? WHERE ? <> '' ON CONFLICT (boot_id) DO UPDATE SET machine = excluded.machine, "
+      "host = excluded.host, seen_ms = excluded.seen_ms) "
       "INSERT INTO monitors (name, until_ms, tally) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE "
       "SET until_ms = excluded.until_ms, tally = excluded.tally");
   const auto boot = state.options.clock->boot_id();

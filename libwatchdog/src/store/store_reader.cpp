@@ -198,12 +198,13 @@ std::vector<Boot> boots_of(StoreReader& store) {
   using Boots = std::vector<Boot>;
   auto found = store.state_->guarded<Boots>([&]() -> Result<Boots> {
     const bool is_shared = store.state_->database->server() != nullptr;
-    // Two machines with one id, such as copies of one disk, are seen beside each other. Each
-    // monitor renews its leases much more often than once in the minute.
+    // Machines may share an id: containers of one image have names of their own, and copies of one
+    // disk are seen beside each other. A monitor renews its leases many times in a minute.
     auto& query = store.state_->prepared(
         is_shared ? "SELECT boot_id, host FROM boots AS old WHERE EXISTS (SELECT 1 FROM boots AS "
-                    "later WHERE later.machine = old.machine AND later.offset_ms > old.seen_ms AND "
-                    "later.seen_ms > old.seen_ms + 60000) ORDER BY seen_ms DESC LIMIT 1000"
+                    "later WHERE later.machine = old.machine AND later.host = old.host AND "
+                    "later.offset_ms > old.seen_ms AND later.seen_ms > old.seen_ms + 60000) ORDER "
+                    "BY seen_ms DESC LIMIT 1000"
                   : "SELECT boot_id, '' FROM boots ORDER BY offset_ms DESC LIMIT 1000");
     const ResetLater later(query);
     Boots boots;
