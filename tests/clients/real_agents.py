@@ -386,6 +386,8 @@ def main():
     options = parser.parse_args()
     wanted = [(agent, way, stage) for agent in AGENTS for stage in STAGES for way in AGENTS[agent].WAYS
               if (agent, way, stage) not in LEFT_OUT and fnmatch.fnmatch(f"{agent}/{way}/{stage}", options.only)]
+    if options.only == "*/*/*" and not os.environ.get("WATCHDOG_FULL"):
+        wanted = one_way_each(wanted)
     # The long ones first.
     wanted.sort(key=lambda case: case[2] not in ("refused", "429", "quota", "varied", "loop"))
 
@@ -417,6 +419,17 @@ def main():
         print("again:", "/".join(case))
         cells |= dict(one(case))
     return tell(cells)
+
+
+def one_way_each(cases):
+    """Each agent and stage once, in ways that take turns: a quarter of the time."""
+    ways = {}
+    for agent, way, stage in cases:
+        ways.setdefault((agent, stage), []).append(way)
+    agents, stages = list(AGENTS), list(STAGES)
+    chosen = [(agent, found[(agents.index(agent) + stages.index(stage)) % len(found)], stage) for (agent, stage), found in ways.items()]
+    print(f"{len(chosen)} of {len(cases)} cells: each agent and stage once. WATCHDOG_FULL=1 runs all.", flush=True)
+    return chosen
 
 
 def news(cells):

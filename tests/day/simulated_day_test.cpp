@@ -626,7 +626,7 @@ class Day {
   std::size_t events_ = 0, duplicates_ = 0, refused_ = 0, hangs_ = 0, deaths_ = 0;
 };
 
-constexpr int parts = 4;
+constexpr int parts = 3;
 
 class SimulatedDay : public testing::TestWithParam<int> {};
 
@@ -635,7 +635,7 @@ TEST_P(SimulatedDay, ends_with_what_really_happened) {
   if (const char* one = std::getenv("WATCHDOG_SEED")) {  // NOLINT(concurrency-mt-unsafe)
     seeds.push_back(std::strtoull(one, nullptr, 10));
   } else {
-    const std::uint64_t count = std::getenv("WATCHDOG_FULL") != nullptr ? 1'000 : 10;  // NOLINT
+    const std::uint64_t count = std::getenv("WATCHDOG_FULL") != nullptr ? 1'000 : 6;  // NOLINT
     for (std::uint64_t seed = static_cast<std::uint64_t>(GetParam()); seed < count; seed += parts)
       seeds.push_back(seed + 1);
   }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What `cancel --kill` ends, what it names before, and what it refuses: with real processes."""
 
+import ctypes
 import http.client
 import json
 import os
@@ -31,7 +32,7 @@ for name in ("PreToolUse", "PostToolUse"):
     connection.request("POST", "/api/hooks/claude-code" + ("?pid=" + claimed if claimed else ""),
                        json.dumps({"session_id": session, "hook_event_name": name, "tool_name": "Bash", "tool_use_id": name}))
     connection.getresponse().read()
-child = os.environ.get("CHILD", "")
+child = os.environ.pop("CHILD", "")  # A child that is such an agent starts no child.
 started = subprocess.Popen(child, shell=True, start_new_session="SETSID" in os.environ, stdout=subprocess.DEVNULL) if child else None
 with open(pids + ".new", "w") as file:
     file.write(f"{os.getpid()} {started.pid if started else 0}")
@@ -310,5 +311,17 @@ class KillTest(unittest.TestCase):
                 self.ended(wrapper.pid, command)
 
 
+def end_the_rest():
+    """What a test left would hold its output open for the whole of its sleep, and whoever reads that would wait as long."""
+    while children := [pid for pid in map(int, pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()) if runs(pid)]:
+        for pid in children:
+            print("a test left a process:", pathlib.Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " "), file=sys.stderr)
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
 if __name__ == "__main__":
-    unittest.main()
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans become children of this process.
+    tests = unittest.main(exit=False)
+    end_the_rest()
+    sys.exit(not tests.result.wasSuccessful())
