@@ -80,17 +80,30 @@ void name_asked_call(HookEvent& event, const std::optional<Watched>& watched) {
   if (found != nullptr) event.reports.front().call_id = found->call_id.str();
 }
 
+Report start_of_more() {
+  Report start;
+  start.kind = ReportKind::start;
+  start.detail = ProcessFacts{};
+  return start;
+}
+
+/// True for a prompt after the session's end. Copilot CLI reports an end after each turn, and a
+/// command in the background that ends wakes it again. Who was asked to stop stays ended.
+bool goes_on_after_end(const HookEvent& event, const std::optional<Watched>& watched) {
+  if (!watched || !is_end(watched->judged.history.lifecycle) ||
+      watched->judged.history.lifecycle == Lifecycle::cancelled)
+    return false;
+  return !event.reports.empty() && event.reports.front().kind == ReportKind::user_input;
+}
+
 /// Restarts a subagent that makes another call after its end was reported.
 void begin_again(const CallPtr& call, const HookEvent& event) {
   const bool works = std::ranges::any_of(
       event.reports, [](const Report& report) { return report.kind == ReportKind::tool_call; });
   if (!works) return;
-  Report start;
-  start.kind = ReportKind::start;
-  start.detail = ProcessFacts{};
   call->backend.append({.session = event.session,
                         .creation = Creation::refuse,
-                        .reports = {std::move(start)},
+                        .reports = {start_of_more()},
                         .by = ReportOrigin::hooks},
                        [call](const Result<Receipt>&) {});
 }
@@ -155,6 +168,13 @@ std::optional<ServerProcess> agent_behind(const Request& request, pid_t claimed,
   return process;
 }
 
+/// Returns the session that the hook names; empty: it names none. Nobody reads the answer to a
+/// hook, so a name with a blank must not cost the report. Clients make the same id of such a name.
+std::string named_session(const Call& call) {
+  auto named = call.target.text("session");
+  return as_session_id(named.empty() ? call.request.session : std::move(named));
+}
+
 }  // namespace
 
 void post_hook(const CallPtr& call) {
@@ -165,12 +185,8 @@ void post_hook(const CallPtr& call) {
     return call->reply(error_response(
         {ErrorCode::not_found, unknown_word("agent", call->id, all_names<HookAgent>()), "agent"}));
   }
-  const auto session = call->target.text("session");
-  if (!session.empty() && !is_session_id(session)) {
-    return call->reply(error_response(
-        {ErrorCode::invalid, "session must be 1 to 128 of A-Z a-z 0-9 . _ : @ -", "session"}));
-  }
-  auto event = hook_event(*agent, call->request.body, session);
+  auto event = hook_event(*agent, call->request.body, named_session(*call), system_clock().wall(),
+                          call->target.text("event"));
   call->request.body = {};
   if (!event) return call->reply(error_response(event.error()));
   if (event->reports.empty()) return call->reply(response_of({}));
@@ -178,6 +194,8 @@ void post_hook(const CallPtr& call) {
     event->spec.labels["process"] = "unknown: its hooks come from " + call->request.peer;
   const auto watched = call->backend.watched(event->session);
   name_asked_call(*event, watched);
+  if (goes_on_after_end(*event, watched))
+    event->reports.insert(event->reports.begin(), start_of_more());
   HookReport hook{.agent = *agent, .event = std::move(*event), .reports = {}};
   hook.reports = hook.event.reports;
   const auto pid = static_cast<pid_t>(*claimed);

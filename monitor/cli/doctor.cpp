@@ -110,8 +110,8 @@ void print_limits() {
   Table table({"CLIENT", "LIMIT", "DEFAULT", "THROUGH THE PROXY", "SETTING"});
   for (const auto& limit : client_limits()) {
     table.add({std::string(limit.client), std::string(limit.name),
-               std::to_string(limit.usual.count() / 1'000) + " s",
-               std::string(defused_by(limit.of)), std::string(limit.setting)});
+               std::to_string(limit.usual.count() / 1'000) + " s", std::string(defused_by(limit)),
+               std::string(limit.setting)});
   }
   print(table.text(terminal_width()));
 }
@@ -276,7 +276,7 @@ std::string as_json(const Url& server, const Diagnosis& of) {
   for (const auto& limit : client_limits()) {
     out.open_object().field("client", limit.client).field("name", limit.name);
     out.field("counts", name_of(limit.of)).field("defaultMs", limit.usual.count());
-    out.field("setting", limit.setting).field("proxy", defused_by(limit.of)).close_object();
+    out.field("setting", limit.setting).field("proxy", defused_by(limit)).close_object();
   }
   out.close_array().key("advice").open_array();
   for (const auto& line : advice_for(of)) out.value(line);

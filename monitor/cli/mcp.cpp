@@ -13,6 +13,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/endpoint_source.h"
+#include "facts/ids.h"
 #include "mcp/peer.h"
 
 namespace watchdog::monitor {
@@ -70,7 +71,7 @@ void read_lines(const std::function<void(std::string)>& accept) {
 /// The server of one client. Its members go in the order that ends their threads first.
 struct StdioServer {
   explicit StdioServer(const Endpoint::Options& endpoint)
-      : context{loop, own_version(), environment("WATCHDOG_SESSION")},
+      : context{loop, own_version(), as_session_id(environment("WATCHDOG_SESSION"))},
         source(std::make_shared<EndpointSource>(endpoint)),
         peer(std::make_shared<mcp::Peer>(
             context, source, [](const mcp::json& message) { write_line(mcp::line_of(message)); })) {

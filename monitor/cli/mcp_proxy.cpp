@@ -58,10 +58,9 @@ constexpr const char* mcp_proxy_footer =
 class CallSessions {
  public:
   explicit CallSessions(const McpProxyOptions& options) : name_(options.name) {
-    fixed_ = options.session.empty() ? environment("WATCHDOG_SESSION") : options.session;
-    if (!is_session_id(fixed_)) fixed_.clear();
-    usual_ = environment("CLAUDE_CODE_SESSION_ID");
-    if (!is_session_id(usual_)) usual_.clear();
+    fixed_ =
+        options.session.empty() ? as_session_id(environment("WATCHDOG_SESSION")) : options.session;
+    usual_ = as_session_id(environment("CLAUDE_CODE_SESSION_ID"));
     if (!has_own()) return;
     own_ = "mcp-" + new_ulid(system_clock().wall());
   }

@@ -115,8 +115,8 @@ static int wrap(const WrapOptions& options, const std::vector<int>& ignored) {
     return misused("--session must be 1 to 128 of A-Z a-z 0-9 . _ : @ -");
   if (session.spec.agent.empty())
     session.spec.agent = std::filesystem::path(options.command[0]).filename();
-  if (const auto parent = environment("WATCHDOG_SESSION");
-      is_session_id(parent) && parent != session.id)
+  if (const auto parent = as_session_id(environment("WATCHDOG_SESSION"));
+      !parent.empty() && parent != session.id)
     session.spec.parent = parent;
   if (const auto valid = check(session.spec); !valid) return misused(valid.error().message);
 

@@ -111,6 +111,7 @@ inline constexpr Row rows[] = {
     // GitHub Copilot CLI alone (docs.github.com, CLI hooks reference); its other events have the
     // names of Claude Code's.
     {"ErrorOccurred", Meaning::stop_error},
+    {"permissionRequest", Meaning::wait},
     // Any other agent
     {"session_start", Meaning::begin},
     {"prompt", Meaning::prompt},

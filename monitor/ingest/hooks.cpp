@@ -12,6 +12,7 @@
 
 #include "codec/json.h"
 #include "codec/json_bounds.h"
+#include "facts/agent_tools.h"
 #include "facts/digest.h"
 #include "facts/ids.h"
 #include "ingest/bounded_text.h"
@@ -74,6 +75,15 @@ bool says_nothing(const json& error) {
          (error.is_structured() && error.empty());
 }
 
+/// Copilot CLI calls a command that failed a success. Only the last line says how the command
+/// ended.
+bool ends_with_failure(const json& text) {
+  if (!text.is_string()) return false;
+  const std::string_view whole = text.get_ref<const std::string&>();
+  const auto line = whole.substr(whole.rfind('\n') + 1);
+  return line.starts_with("<shellId: ") && exit_code_in(line) != 0;
+}
+
 /// Of a tool's answer the part that says that it failed; null: it did not, or does not say so.
 const json* failure_in(const json& response) {
   if (!response.is_object()) return nullptr;
@@ -81,6 +91,9 @@ const json* failure_in(const json& response) {
   if (const auto type = response.find("result_type");
       type != response.end() && type->is_string() && *type != "success" && *type != "")
     return response.contains("text_result_for_llm") ? &response["text_result_for_llm"] : &*type;
+  if (const auto text = response.find("text_result_for_llm");
+      text != response.end() && ends_with_failure(*text))
+    return &*text;
   const auto error = response.find("error");
   return error != response.end() && !says_nothing(*error) ? &*error : nullptr;
 }
@@ -195,9 +208,17 @@ TurnFailure turn_failure_in(const Members& members) {
         members.text({"error_message", "error_details", "last_assistant_message", "message"});
     return failure;
   }
-  const Members said(*error);  // opencode
+  const Members said(*error);  // opencode, Copilot CLI
   failure.kind = said.word({"name"}, word_bytes_max);
   failure.text = said.text({"message"});
+  if (failure.kind == "Error") failure.kind.clear();  // of any kind
+  // Copilot CLI gives what the model's server said as it came.
+  if (const auto whole = json::parse(failure.text, nullptr, false); whole.is_object()) {
+    const Members answer(whole);
+    if (auto kind = answer.word({"code", "type"}, word_bytes_max); !kind.empty())
+      failure.kind = std::move(kind);
+    if (auto text = answer.text({"message"}); !text.empty()) failure.text = std::move(text);
+  }
   if (const auto* data = said.find({"data"}); data != nullptr && data->is_object()) {
     if (failure.text.empty()) failure.text = Members(*data).text({"message"});
     if (const auto* status = Members(*data).find({"statusCode"});
@@ -210,10 +231,16 @@ TurnFailure turn_failure_in(const Members& members) {
 std::vector<Report> failure_reports(const Members& members, WallTime now) {
   const auto failure = turn_failure_in(members);
   if (failure.kind == "MessageAbortedError") return {rest_of(idle_reports::interrupted)};
-  if (const auto* goes_on = members.find({"recoverable"}); goes_on != nullptr && *goes_on == true)
-    return {make(ReportKind::message, "error",
-                 failure.text.empty() ? failure.kind : failure.kind + ": " + failure.text)};
-  return failed_turn(failure, now);
+  if (const auto* goes_on = members.find({"recoverable"}); goes_on == nullptr || *goes_on != true)
+    return failed_turn(failure, now);
+  auto text = failure.kind.empty() || failure.text.empty() ? failure.kind + failure.text
+                                                           : failure.kind + ": " + failure.text;
+  if (members.text({"error_context"}) != "model_call")
+    return {make(ReportKind::message, "error", std::move(text))};
+  // Copilot CLI asks the model's server again.
+  auto wait = make(ReportKind::wait, std::string(wait_reports::retry), std::move(text));
+  wait.provider = provider_in_text(wait.content);
+  return {std::move(wait)};
 }
 
 /// Returns reports for opencode's states: idle, busy, or a later retry.
@@ -450,15 +477,38 @@ const json& members_in(const json& body) {
   return properties != body.end() && properties->is_object() ? *properties : body;
 }
 
+/// Some events of Copilot CLI have their members under other names than the rest.
+void give_usual_names(json& event) {
+  for (const auto& [odd, usual] :
+       {std::pair{"toolName", "tool_name"}, std::pair{"toolInput", "tool_input"}})
+    if (event.contains(odd) && !event.contains(usual)) event[usual] = event[odd];
+}
+
+/// The conversation that an event belongs to, as the agent calls it.
+std::string own_session(const Members& members) {
+  auto own = members.text({"session_id", "conversation_id", "thread-id", "sessionID", "sessionId"});
+  if (const auto* info = members.find({"info"});
+      own.empty() && info != nullptr && info->is_object())
+    own = Members(*info).text({"id"});
+  // A subagent of Copilot CLI names itself as the session, and its parent beside.
+  if (auto parent = members.text({"parent_agent_id"});
+      !parent.empty() && own == members.text({"agent_id"}))
+    own = std::move(parent);
+  return own;
+}
+
 }  // namespace
 
 Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::string& session,
-                             WallTime now) {
+                             WallTime now, std::string_view named) {
   if (auto checked = check_json(body); !checked) return checked.error();
-  const auto parsed = json::parse(body, nullptr, false);
+  auto parsed = json::parse(body, nullptr, false);
   if (!parsed.is_object())
     return Error{ErrorCode::malformed, "a hook's event must be a JSON object"};
-  const auto name = Members(parsed).word({"hook_event_name", "type"}, word_bytes_max / 2);
+  if (agent == HookAgent::copilot_cli) give_usual_names(parsed);
+  auto name = Members(parsed).word({"hook_event_name", "type"}, word_bytes_max / 2);
+  if (name.empty()) name = first_bytes(std::string(named), word_bytes_max / 2);
+  if (name.empty()) name = Members(parsed).word({"hookName"}, word_bytes_max / 2);
   if (name.empty()) return missing("hook_event_name", "which event is it?");
   const auto meaning = meaning_of(agent, name);
   const Members members(members_in(parsed));
@@ -466,14 +516,7 @@ Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::
   HookEvent event;
   event.name = name;
   event.session = session;
-  if (session.empty()) {
-    auto own =
-        members.text({"session_id", "conversation_id", "thread-id", "sessionID", "sessionId"});
-    if (const auto* info = members.find({"info"});
-        own.empty() && info != nullptr && info->is_object())
-      own = Members(*info).text({"id"});
-    event.session = as_session_id(std::move(own));
-  }
+  if (session.empty()) event.session = as_session_id(own_session(members));
   if (event.session.empty() && meaning == Meaning::nothing) return event;  // of the whole program
   if (event.session.empty()) return missing("session_id", "whose event is it?");
 

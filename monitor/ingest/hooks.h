@@ -41,13 +41,15 @@ struct HookEvent {
 };
 
 /// Returns the reports of a hook's event. `session`: report to this one instead of the agent's own;
-/// empty: the agent's own. Events of unknown names become a message. Tool calls, and other events
-/// with an id or a time of their own, get an event id, so a repeated one is stored once. Errors:
-/// `malformed`: not a JSON object, or without the event's name or the session's id. `now`: texts
-/// like "resets 9pm" mean the next 9pm. Thread-safe.
+/// empty: the agent's own. `named`: the event, for agents that leave its name out. Events of
+/// unknown names become a message. Tool calls, and other events with an id or a time of their own,
+/// get an event id, so a repeated one is stored once. Errors: `malformed`: not a JSON object, or
+/// without the event's name or the session's id. `now`: texts like "resets 9pm" mean the next 9pm.
+/// Thread-safe.
 [[nodiscard]] Result<HookEvent> hook_event(HookAgent agent, std::string_view body,
                                            const std::string& session = {},
-                                           WallTime now = system_clock().wall());
+                                           WallTime now = system_clock().wall(),
+                                           std::string_view named = {});
 
 }  // namespace watchdog::monitor
 

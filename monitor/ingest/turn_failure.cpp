@@ -10,8 +10,9 @@ namespace watchdog::monitor {
 
 std::string_view wait_after(const TurnFailure& failure) {
   constexpr std::string_view logins[] = {"authentication_failed", "oauth_org_not_allowed",
-                                         "ProviderAuthError", "unauthorized"};
-  constexpr std::string_view quotas[] = {"rate_limit", "usage_limit_exceeded"};
+                                         "ProviderAuthError", "unauthorized", "invalid_api_key"};
+  constexpr std::string_view quotas[] = {"rate_limit", "rate_limit_exceeded",
+                                         "usage_limit_exceeded"};
   const auto is_one_of = [&](const auto& words) {
     return std::ranges::find(words, failure.kind) != std::end(words);
   };

@@ -127,7 +127,7 @@ bool is_long(const Message& message) {
 
 /// The session that the client's configuration names as its own; empty: none.
 std::string session_named(const McpRequest& request) {
-  return is_session_id(request.http.session) ? request.http.session : std::string();
+  return as_session_id(request.http.session);
 }
 
 std::optional<std::string> base64_decoded(std::string_view text) {

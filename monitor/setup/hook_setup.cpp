@@ -61,11 +61,13 @@ constexpr std::array cursor_events{
 };
 // Names with a capital letter: then Copilot CLI names the event in what it sends.
 constexpr std::array copilot_events{
-    SetupEvent{"SessionStart"},  SetupEvent{"UserPromptSubmit"},
-    SetupEvent{"PreToolUse"},    SetupEvent{"PostToolUse"},
-    SetupEvent{"SubagentStart"}, SetupEvent{"SubagentStop"},
-    SetupEvent{"PreCompact"},    SetupEvent{"Stop"},
-    SetupEvent{"ErrorOccurred"}, SetupEvent{"SessionEnd"},
+    SetupEvent{"SessionStart"}, SetupEvent{"UserPromptSubmit"},
+    SetupEvent{"PreToolUse"},   SetupEvent{"PermissionRequest"},
+    SetupEvent{"PostToolUse"},  SetupEvent{"PostToolUseFailure"},
+    SetupEvent{"Notification"}, SetupEvent{"SubagentStart"},
+    SetupEvent{"SubagentStop"}, SetupEvent{"PreCompact"},
+    SetupEvent{"Stop"},         SetupEvent{"ErrorOccurred"},
+    SetupEvent{"SessionEnd"},
 };
 
 constexpr std::array<std::string_view, 1> claude_programs{"claude"}, codex_programs{"codex"},
@@ -128,6 +130,7 @@ constexpr std::array setups{
                .form = HookForm::bash,
                .events = copilot_events,
                .has_version = true,
+               .leaves_names_out = true,
                .home_variable = "COPILOT_HOME",
                .home = ".copilot",
                .user_file = "hooks/watchdog.json",
@@ -160,12 +163,15 @@ std::string_view curl_for(std::string_view server) {
                                     : "curl -q -s --connect-timeout 1 --max-time 2 ";
 }
 
-std::string command_of(const AgentSetup& agent, const HookTarget& target) {
+/// The session's name goes into a header: an address with a blank or a quote in it is none for
+/// curl.
+std::string command_of(const AgentSetup& agent, const HookTarget& target, std::string_view event) {
   const auto header = target.header_file.empty() ? "" : "-H @\"" + target.header_file + "\" ";
   const auto trusted = target.ca_file.empty() ? "" : "--cacert \"" + target.ca_file + "\" ";
-  return std::string(curl_for(target.server)) + header + trusted + "--data-binary @- \"" +
-         target.server + "/api/hooks/" + std::string(agent.name) +
-         "?session=$WATCHDOG_SESSION&pid=$PPID\" || true";
+  return std::string(curl_for(target.server)) + header + trusted +
+         "-H \"X-Watchdog-Session: $WATCHDOG_SESSION\" --data-binary @- \"" + target.server +
+         "/api/hooks/" + std::string(agent.name) + "?pid=$PPID" +
+         (agent.leaves_names_out ? "&event=" + std::string(event) : "") + "\" || true";
 }
 
 /// The JSON of one event's hook.
@@ -270,13 +276,13 @@ FoundHooks compared(const AgentSetup& agent, const std::vector<Hook>& hooks,
                     const HookTarget& target) {
   FoundHooks found;
   if (!hooks.empty()) found.server = server_in(hooks.front().command);
-  const auto command = command_of(agent, target);
   bool is_exact = true;
   bool is_elsewhere = false;
   for (const auto& hook : hooks) {
     const bool twice = std::ranges::find(found.reporting, hook.event) != found.reporting.end();
     if (!twice) found.reporting.push_back(hook.event);
-    is_exact = is_exact && !twice && hook.is_plain && hook.command == command;
+    is_exact = is_exact && !twice && hook.is_plain &&
+               hook.command == command_of(agent, target, hook.event);
     is_elsewhere = is_elsewhere || server_in(hook.command) != target.server;
   }
   const auto wanted = wanted_events(agent, target);
@@ -294,12 +300,11 @@ FoundHooks compared(const AgentSetup& agent, const std::vector<Hook>& hooks,
 /// The member `hooks` with every event, as it is written into a file that has none.
 std::string fresh_hooks(const AgentSetup& agent, const HookTarget& target, const JsoncStyle& style,
                         const std::string& base) {
-  const auto item = item_of(agent, command_of(agent, target));
   std::string text = "\"hooks\": {";
   std::string_view comma;
   for (const auto event : wanted_events(agent, target)) {
     text += std::string(comma) + style.line_end + base + style.indent + in_quotes(event) + ": [" +
-            item + "]";
+            item_of(agent, command_of(agent, target, event)) + "]";
     comma = ",";
   }
   return text + style.line_end + base + "}";
@@ -331,8 +336,8 @@ Result<std::string> appended(const AgentSetup& agent, std::string text, const Ho
     const auto base = line_indent(text, root.begin) + style.indent;
     return with_item(text, root, fresh_hooks(agent, target, style, base));
   }
-  const auto item = item_of(agent, command_of(agent, target));
   for (const auto event : wanted_events(agent, target)) {
+    const auto item = item_of(agent, command_of(agent, target, event));
     root = read();
     const auto* hooks = root.find("hooks");
     const auto* list = hooks->find(event);

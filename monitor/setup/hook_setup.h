@@ -43,6 +43,7 @@ struct AgentSetup {
   HookForm form = HookForm::grouped;
   std::span<const SetupEvent> events{};
   bool has_version = false;        ///< The file begins with `"version": 1`.
+  bool leaves_names_out = false;   ///< Of some events: then each hook's address names its event.
   std::string_view home_variable;  ///< Names the folder that `user_file` is in; may be empty.
   std::string_view home;           ///< That folder below the home directory by default.
   std::string_view user_file;      ///< Below that folder.

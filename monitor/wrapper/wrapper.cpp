@@ -1,6 +1,9 @@
 // Runs a command and observes it. One loop polls signals, keys, news of the supervisor,
 // heartbeats and cancels; each output stream has a `Pump` on its own thread. At the end the
 // terminal is restored, the output drained, and the outcome reported.
+//
+// This process reads keys only if all three files are a terminal, so a terminal has one reader. A
+// shell does not notify a job that the terminal is its own again, so each turn tries to take it.
 #include "wrapper/wrapper.h"
 
 #include <fcntl.h>

@@ -58,6 +58,23 @@ TEST(Title, a_title_comes_from_the_first_prompt_as_far_as_it_is_kept) {
   History secret;
   say(secret, ReportKind::message, "user", "use password=hunter2hunter2", ContentLevel::preview);
   EXPECT_EQ(secret.notes->words->prompt.find("hunter2"), std::string::npos);
+  // As Claude Code, Gemini CLI and Copilot CLI begin.
+  for (const char* begins : {"<system-reminder>\nYou can use the context:\n</system-reminder>\n\n",
+                             "<session_context>\nWe set up the context.\n</session_context>\n",
+                             "<a-b>x</a-b>\n<c>y</c>"}) {
+    History agent;
+    say(agent, ReportKind::user_input, "", std::string(begins) + "Mend it\nnow",
+        ContentLevel::full);
+    EXPECT_EQ(agent.notes->words->prompt, "Mend it") << begins;
+  }
+  History woken;
+  say(woken, ReportKind::user_input, "",
+      "<system_notification>\nIt is done.\n</system_notification>", ContentLevel::full);
+  say(woken, ReportKind::user_input, "", "<system-reminder>\nNobody ends this bl",
+      ContentLevel::full);
+  EXPECT_EQ(woken.notes->words->prompt, "");
+  say(woken, ReportKind::user_input, "", "<task>Mend it</task>", ContentLevel::full);
+  EXPECT_EQ(woken.notes->words->prompt, "<task>Mend it</task>");
   for (const auto level : {ContentLevel::none, ContentLevel::digest}) {
     History silent;
     say(silent, ReportKind::user_input, "", "Mend the tests", level);

@@ -375,6 +375,42 @@ class Hooks(unittest.TestCase):
             self.assertEqual(stat.S_IMODE(beside.stat().st_mode), 0o600)
             self.run_hooks("install", "codex", "--server", url, "--token-file", beside)
 
+    def test_an_agent_that_works_on_after_its_end_has_a_session_that_goes_on(self):
+        with Server(PROGRAM) as server:
+            self.run_hooks("install", "copilot-cli", "--server", f"http://{server.host}")
+            commands = self.commands_in("copilot-cli")
+            connection = http.client.HTTPConnection(server.host, timeout=60)
+            self.addCleanup(connection.close)
+
+            def state_after(event, **more):
+                sent = {"hook_event_name": event, "session_id": "s", "timestamp": f"2026-11-27T14:24:{len(states) + 10}.000Z", "cwd": "/src"}
+                subprocess.run(commands[event], shell=True, input=json.dumps(sent | more), text=True, check=True, capture_output=True, env=self.environment)
+                connection.request("GET", "/api/autonomous/progress/s")
+                return json.loads(connection.getresponse().read())["state"]
+
+            states = []
+            for event, more in (("SessionStart", {}), ("UserPromptSubmit", {"prompt": "Go"}), ("Stop", {}), ("SessionEnd", {"reason": "complete"}),
+                                ("UserPromptSubmit", {"prompt": "<system_notification>\nShell command completed\n</system_notification>"}),
+                                ("Stop", {}), ("SessionEnd", {"reason": "complete"})):
+                states.append(state_after(event, **more))
+            self.assertEqual(states[2:], ["idle", "completed", "starting", "idle", "completed"])
+
+    def test_whatever_name_a_session_was_given_no_report_is_lost(self):
+        # The clients for Python and JavaScript make the same ids of these names.
+        names = {"nightly": "nightly", "my run": "my-run", 'a"b$c`d\\e': "a-b-c-d-e", "f&g=h#i?j%k/../l": "f-g-h-i-j-k-..-l", "x" * 200: "x" * 128}
+        with Server(PROGRAM) as server:
+            for agent in FILES:
+                self.run_hooks("install", agent, "--server", f"http://{server.host}")
+                event, sent, _ = self.first_hook_of(agent)
+                for name, session in names.items():
+                    with self.subTest(agent=agent, name=name):
+                        subprocess.run(self.commands_in(agent)[event], shell=True, input=sent, capture_output=True, text=True, check=True,
+                                       env=self.environment | {"WATCHDOG_SESSION": f"{agent[0]}{name}"})
+                        connection = http.client.HTTPConnection(server.host, timeout=60)
+                        self.addCleanup(connection.close)
+                        connection.request("GET", f"/api/autonomous/progress/{agent[0]}{session}"[:len("/api/autonomous/progress/") + 128])
+                        self.assertEqual(connection.getresponse().status, 200)
+
     def test_a_monitor_with_certificates_of_its_own_is_trusted(self):
         files = pathlib.Path(__file__).parent.parent / "data" / "tls"
         own = self.home / "tls"

@@ -426,7 +426,8 @@ class Reported(unittest.TestCase):
     def test_a_named_session_is_surer_than_a_trace(self):
         meta = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
         self.tell("told", TRACE)
-        for environment, more, session in (({"WATCHDOG_SESSION": "mine"}, {}, "mine"), ({}, {"threadId": "codex"}, "codex"),
+        for environment, more, session in (({"WATCHDOG_SESSION": "mine"}, {}, "mine"), ({"WATCHDOG_SESSION": "my run"}, {}, "my-run"),
+                                           ({}, {"threadId": "codex"}, "codex"),
                                            ({"CLAUDE_CODE_SESSION_ID": "claude"}, {}, "claude")):
             with Client(*self.where, environment=environment) as client:
                 client.begin()

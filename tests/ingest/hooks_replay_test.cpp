@@ -14,6 +14,7 @@
 #include "judge/attention.h"
 #include "observer/observer.h"
 #include "support/manual_clock.h"
+#include "support/reports.h"
 #include "support/temp_dir.h"
 
 namespace watchdog::monitor {
@@ -35,6 +36,7 @@ std::vector<std::filesystem::path> recordings() {
 HookAgent agent_of(const std::string& name) {
   if (name.starts_with("claude-code")) return HookAgent::claude_code;
   if (name.starts_with("codex")) return HookAgent::codex;
+  if (name.starts_with("copilot-cli")) return HookAgent::copilot_cli;
   return name.starts_with("gemini") ? HookAgent::gemini_cli : HookAgent::opencode;
 }
 
@@ -50,10 +52,11 @@ class Replayed {
     observer_ = std::move(*started);
   }
 
-  void post(const json& body) {
+  /// `named`: the event, as the hook's address names it.
+  void post(const json& body, const std::string& named = {}) {
     clock_.advance(1s);
     // Monday, 23 November 2026, 12:00 UTC.
-    auto event = hook_event(agent_, body.dump(), {}, WallTime{1'795'435'200s});
+    auto event = hook_event(agent_, body.dump(), {}, WallTime{1'795'435'200s}, named);
     ASSERT_TRUE(event.ok()) << body << event.error().message;
     if (session_.empty()) session_ = event->session;
     if (!event->reports.empty()) {
@@ -65,6 +68,13 @@ class Replayed {
       ASSERT_TRUE(receipts.ok() && receipts->front().ok()) << body;
     }
     ASSERT_TRUE(observer_->look().ok());
+  }
+
+  /// Somebody asks the session to stop.
+  void cancel() {
+    Report cancel{.kind = ReportKind::cancel};
+    cancel.detail = CancelRequest{.by = "user"};
+    ASSERT_TRUE(test::say(*store_, session_, {cancel}).ok());
   }
 
   [[nodiscard]] std::string state() {
@@ -104,9 +114,8 @@ TEST(HooksReplay, a_session_is_after_each_event_what_a_person_would_say) {
       ++number;
       const auto row = json::parse(line);
       const auto& event = row["event"];
-      replayed.post(event);
-      const auto kind =
-          event.contains("hook_event_name") ? event["hook_event_name"] : event["type"];
+      replayed.post(event, row.value("named", ""));
+      const auto kind = event.value("hook_event_name", event.value("type", row.value("named", "")));
       EXPECT_EQ(replayed.state(), row["state"].get<std::string>())
           << name << " line " << number << ", after " << kind << ": "
           << reason_of(replayed.judged().health, replayed.judged().history, {});
@@ -120,6 +129,8 @@ TEST(HooksReplay, an_end_says_how_it_was) {
       {"codex-tools", {"completed", ""}},
       {"codex-e401", {"incomplete", "the session ended before its answer was complete"}},
       {"codex-approval", {"cancelled", ""}},
+      {"copilot-cli-e401", {"failed", "invalid_api_key: Incorrect API key provided."}},
+      {"copilot-cli-tools", {"completed", ""}},
       {"gemini-e401", {"incomplete", "the session ended before its answer was complete"}},
       {"claude-code-failures", {"failed", "server_error: Overloaded"}},
       {"claude-code-questions-at-the-end",
@@ -129,12 +140,59 @@ TEST(HooksReplay, an_end_says_how_it_was) {
     Replayed replayed(agent_of(name));
     std::ifstream file(std::filesystem::path(PROJECT_ROOT) / "tests/data/recordings" /
                        (std::string(name) + ".jsonl"));
-    for (std::string line; std::getline(file, line);) replayed.post(json::parse(line)["event"]);
+    for (std::string line; std::getline(file, line);) {
+      const auto row = json::parse(line);
+      replayed.post(row["event"], row.value("named", ""));
+    }
     const auto judged = replayed.judged();
     ASSERT_TRUE(judged.history.notes->outcome) << name;
     EXPECT_EQ(name_of(judged.history.notes->outcome->kind), end.first) << name;
     EXPECT_EQ(judged.history.notes->outcome->error, end.second) << name;
   }
+}
+
+TEST(HooksReplay,
+     a_command_of_copilot_cli_that_fails_alike_is_a_loop_whatever_number_its_shell_has) {
+  Replayed replayed(HookAgent::copilot_cli);
+  const auto post = [&](const char* name, const json& more) {
+    json event{{"session_id", "s"}, {"hook_event_name", name}};
+    event.update(more);
+    replayed.post(event);
+  };
+  const json command{{"command", "make"}, {"mode", "sync"}, {"initial_wait", 120}};
+  post("SessionStart", json::object());
+  post("UserPromptSubmit", {{"prompt", "Build it"}});
+  for (int call = 0; call < 5; ++call) {
+    const auto text = "no rule\n<shellId: " + std::to_string(call) + " completed with exit code 2>";
+    post("PreToolUse", {{"tool_name", "Bash"}, {"tool_input", command}});
+    post("PostToolUse",
+         {{"tool_name", "Bash"},
+          {"tool_input", command},
+          {"tool_result", {{"result_type", "success"}, {"text_result_for_llm", text}}}});
+  }
+  EXPECT_EQ(replayed.state(), "looping");
+}
+
+TEST(HooksReplay, calls_that_are_denied_after_a_cancel_are_no_loop) {
+  Replayed replayed(HookAgent::copilot_cli);
+  const auto post = [&](const char* name, const json& more) {
+    json event{{"session_id", "s"}, {"hook_event_name", name}};
+    event.update(more);
+    replayed.post(event);
+  };
+  post("SessionStart", json::object());
+  post("UserPromptSubmit", {{"prompt", "Build it"}});
+  replayed.cancel();
+  for (int call = 0; call < 8; ++call) {
+    post("PreToolUse", {{"tool_name", "Bash"}, {"tool_input", {{"command", "make"}}}});
+    post("PostToolUse",
+         {{"tool_name", "Bash"},
+          {"tool_input", {{"command", "make"}}},
+          {"tool_result",
+           {{"result_type", "denied"}, {"text_result_for_llm", "cancelled by user: stop"}}}});
+    EXPECT_NE(replayed.state(), "looping") << call;
+  }
+  EXPECT_EQ(replayed.judged().history.notes->wasted_calls, 0);
 }
 
 json claude(const char* event, json more = json::object()) {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 
 #include "codec/json.h"
@@ -281,6 +282,44 @@ TEST_F(Tracking, store_that_cannot_be_opened_stops_nothing_and_is_mentioned_once
   ASSERT_TRUE(tracker.complete().ok());
   EXPECT_EQ(stored().size(), 2'002U);
   EXPECT_EQ(log.sentences.size(), 2U);
+}
+
+TEST_F(Tracking, log_that_throws_stops_nothing) {
+  std::ofstream(path) << std::string(5'000, 'x');
+  auto made = config();
+  made.log = [this](const std::string& sentence) {
+    log(sentence);
+    throw std::runtime_error("the log has no room");
+  };
+  ProgressTracker tracker(std::move(made));
+  tracker.state_change("step");
+  EXPECT_NE(log.wait_for(1).find("w.db"), std::string::npos);
+  EXPECT_FALSE(tracker.flush().ok());
+  std::filesystem::remove(path);
+  ASSERT_TRUE(tracker.complete().ok());
+  EXPECT_EQ(stored().size(), 3U);
+}
+
+TEST_F(Tracking, replaced_listener_has_come_to_its_end) {
+  ProgressTracker tracker(config());
+  std::atomic<bool> began = false, may_end = false, ended = false, left = false;
+  tracker.listen([&](const Report&) {
+    began = true;
+    while (!may_end) std::this_thread::yield();
+    ended = true;
+  });
+  std::thread agent([&] { tracker.state_change("step"); });
+  while (!began) std::this_thread::yield();
+  std::thread owner([&] {
+    tracker.listen(nullptr);
+    EXPECT_TRUE(ended);
+    left = true;
+  });
+  std::this_thread::sleep_for(20ms);  // enough for an owner that does not wait
+  EXPECT_FALSE(left);
+  may_end = true;
+  agent.join();
+  owner.join();
 }
 
 TEST_F(Tracking, session_that_no_store_would_take_is_refused_at_once_and_stops_nothing) {

@@ -248,7 +248,7 @@ TEST(HookSetup, certificates_to_trust_are_part_of_each_command) {
   const auto made = *with_hooks(agent, "", target);
   EXPECT_NE(
       made.find(
-          R"(curl -q -s --connect-timeout 1 --max-time 2 --cacert \"/home/a b/x.pem\" --data-binary)"),
+          R"(curl -q -s --connect-timeout 1 --max-time 2 --cacert \"/home/a b/x.pem\" -H \"X-Watchdog)"),
       made.npos);
   EXPECT_EQ(hooks_in(agent, made, target)->state, HookState::present);
   EXPECT_EQ(hooks_in(agent, made, {.server = "https://far:1"})->state, HookState::outdated);
@@ -270,6 +270,18 @@ TEST(HookSetup, commands_for_this_machine_use_no_proxy_and_give_up_within_a_seco
       EXPECT_EQ(made.find("--noproxy"), made.npos) << agent.name << server;
     }
   }
+}
+
+TEST(HookSetup, an_address_names_the_event_where_the_agent_leaves_it_out) {
+  for (const auto& agent : agent_setups()) {
+    if (agent.form == HookForm::plugin) continue;
+    const auto made = json::parse(*with_hooks(agent, "", here));
+    for (const auto& [event, hooks] : made["hooks"].items())
+      EXPECT_EQ(hooks.dump().find("&event=" + event + "\\\"") != std::string::npos,
+                agent.leaves_names_out)
+          << agent.name << event;
+  }
+  EXPECT_TRUE(setup_of("copilot-cli")->leaves_names_out);
 }
 
 TEST(HookSetup, the_plugin_gets_its_server_and_spares_other_programs) {

@@ -15,7 +15,6 @@
 #include <set>
 #include <thread>
 
-#include "store/change_notifier.h"
 #include "store/event_reader.h"
 #include "store/lock.h"
 #include "support/manual_clock.h"
@@ -658,6 +657,7 @@ TEST(Store, refuses_network_filesystems_by_name) {
   EXPECT_EQ(network_filesystem(0x6969), "NFS");
   EXPECT_EQ(network_filesystem(0xFE534D42), "SMB");
   EXPECT_EQ(network_filesystem(0x786F4256), "a shared folder of VirtualBox");
+  EXPECT_EQ(network_filesystem(0xBACBACBC), "a shared folder of VMware");
   EXPECT_FALSE(network_filesystem(0xEF53));  // ext4
 }
 
@@ -668,31 +668,6 @@ TEST(Store, default_database_follows_the_environment) {
   setenv("XDG_STATE_HOME", "/state", 1);
   EXPECT_EQ(default_database(), "/state/watchdog/watchdog.db");
   unsetenv("XDG_STATE_HOME");
-}
-
-TEST(ChangeListener, rings_other_processes_and_only_those_addressed) {
-  TempDir dir;
-  auto store = open(dir / "w.db");
-  const auto key = say(store, "s", {change()})->key;
-  auto all = ChangeListener::for_all(dir / "w.db");
-  auto mine = ChangeListener::for_session(dir / "w.db", key);
-  auto other = ChangeListener::for_session(dir / "w.db", key + 1);
-  ASSERT_TRUE(all.ok() && mine.ok() && other.ok());
-  const auto rang = [](ChangeListener& listener) {
-    char byte = 0;
-    const bool yes = read(listener.fd(), &byte, 1) == 1;
-    listener.clear();
-    return yes;
-  };
-  (void)say(store, "s", {change()});
-  EXPECT_TRUE(rang(*all));
-  EXPECT_FALSE(rang(*mine));
-  Report cancel{.kind = ReportKind::cancel};
-  cancel.detail = CancelRequest{.by = "user"};
-  (void)say(store, "s", {cancel});
-  EXPECT_TRUE(rang(*all));
-  EXPECT_TRUE(rang(*mine));
-  EXPECT_FALSE(rang(*other));
 }
 
 }  // namespace

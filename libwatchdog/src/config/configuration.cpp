@@ -145,6 +145,8 @@ class ConfigurationLoader {
   }
 
   /// Changes by the code must be allowed as well.
+  /// Code changes plain members, which remember no change. Their shown values tell it, by the table
+  /// that lists all settings; to compare members would need a second list.
   void run_code() {
     if (!sources_.code) return;
     const auto before = shown_values();

@@ -20,7 +20,7 @@ struct ToolName {
 };
 constexpr std::array tool_names{
     ToolName{"Bash", shell_family},               // Claude Code, and Codex in its hooks
-    ToolName{"bash", shell_family},               // opencode
+    ToolName{"bash", shell_family},               // opencode, Copilot CLI
     ToolName{"exec_command", shell_family},       // Codex, as its model knows them
     ToolName{"shell", shell_family},              //
     ToolName{"shell_command", shell_family},      //
@@ -31,7 +31,7 @@ constexpr std::array tool_names{
 };
 
 constexpr std::array<std::string_view, 4> texts{"command", "cmd", "input", "patch"};
-constexpr std::array<std::string_view, 14> beside{"description",
+constexpr std::array<std::string_view, 16> beside{"description",
                                                   "justification",
                                                   "yield_time_ms",
                                                   "max_output_tokens",
@@ -44,7 +44,9 @@ constexpr std::array<std::string_view, 14> beside{"description",
                                                   "run_in_background",
                                                   "with_escalated_permissions",
                                                   "sandbox_permissions",
-                                                  "prefix_rule"};
+                                                  "prefix_rule",
+                                                  "mode",
+                                                  "initial_wait"};
 
 enum class Where : std::uint8_t {
   head,      ///< A line of the first ones, which begins so: left out.
@@ -79,6 +81,7 @@ constexpr std::array decorations{
     Decoration{"gemini-cli", {}, Where::end, "</untrusted_context>"},
     Decoration{"gemini-cli", shell_family, Where::tail, "Process Group PGID: "},
     Decoration{"gemini-cli", shell_family, Where::tail, "Background PIDs: "},
+    Decoration{"copilot-cli", shell_family, Where::tail, "<shellId: "},
 };
 
 /// Results without a tool's name may be anybody's.

@@ -1,6 +1,9 @@
 // Decides when an alert, a repeated alert or a recovery is due. `fold` moves a session's state
 // to a new condition; `next_due_notice` does what only time makes due. Both are pure, and the
 // store calls them in the transaction of the transition.
+//
+// The state is a set of facts, not one of a few phases: a session that flaps may be snoozed while
+// its next wait ripens. A phase would have to name each combination.
 #include "judge/alert_rule.h"
 
 #include <algorithm>

@@ -309,7 +309,7 @@ Marks marks_of_result(const Report& report) {
   const bool failed = is_failure(report.kind);
   const auto result = undecorated(report.name, report.content);
   const auto normal = without_variation(result);
-  Marks marks{.identity = digest_of(normal), .exit_code = exit_code_in(result)};
+  Marks marks{.identity = digest_of(normal), .exit_code = exit_code_in(report.content)};
   if (!report.hash.empty()) {
     marks.exact = never_zero(combined(failed ? 2 : 1, digest_of(report.hash)));
     if (says_less_than_hash(report)) marks.identity = digest_of(report.hash);

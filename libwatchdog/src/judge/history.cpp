@@ -240,6 +240,11 @@ void finish_call(History& history, const Event& event, const Policy& policy) {
   if (call) {
     if (const auto took = worked_in(history, *call, event.tick))
       history.pace.edit().add(Pace::kind_of_tool(call->name), *took);
+  }
+  // Calls after a cancel are denied, each like the one before: that is no loop of the agent's.
+  if (history.notes->cancel) {
+    repetition.stepped = repetition.novel = false;
+  } else if (call) {
     repetition.finish_call(call->mark, event.report, event.seq, policy);
   } else {
     repetition.fold_result(event.report, event.seq, policy);

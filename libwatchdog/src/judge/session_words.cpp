@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "privacy/content.h"
+#include "text/typed.h"
 #include "watchdog/session.h"
 
 namespace watchdog {
@@ -46,13 +47,14 @@ void fold_words(History& history, const Report& report) {
   const bool by_person =
       report.kind == ReportKind::user_input || is_input || (is_message && report.name == "user");
   if (content.empty() || !(by_person || (is_message && report.name == "assistant"))) return;
-  if (by_person && !history.notes->words->prompt.empty()) return;
-  auto& words = history.notes.edit().words.edit();
-  if (by_person) {
-    words.prompt = first_characters(first_line(content), title_chars_max);
-  } else {
-    words.answer = first_characters(content, answer_chars);
+  if (!by_person) {
+    history.notes.edit().words.edit().answer = first_characters(content, answer_chars);
+    return;
   }
+  if (!history.notes->words->prompt.empty()) return;
+  const auto written = first_line(typed(content));
+  if (!written.empty())
+    history.notes.edit().words.edit().prompt = first_characters(written, title_chars_max);
 }
 
 }  // namespace watchdog

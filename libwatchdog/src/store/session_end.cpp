@@ -18,7 +18,8 @@ constexpr int reports_looked_at = 1'000;
 std::string_view reason_of_error(std::string_view text) {
   constexpr std::pair<std::string_view, std::string_view> table[] = {
       {"HTTP 401", reasons::authentication},         {"HTTP 403", reasons::authentication},
-      {"authentication", reasons::authentication},   {"HTTP 429", reasons::rate_limited},
+      {"authentication", reasons::authentication},   {"invalid_api_key", reasons::authentication},
+      {"HTTP 429", reasons::rate_limited},           {"Rate limit", reasons::rate_limited},
       {"rate_limit", reasons::rate_limited},         {"HTTP 5", reasons::model_server_error},
       {"server_error", reasons::model_server_error}, {"refused", reasons::connection_refused},
   };

@@ -1,8 +1,8 @@
 // A limit fits if the request ended within 2 % of it. `LimitOf` says on which clock: until the
-// head, since the last byte, or in total. Limits of events fit on two clocks, because all bytes may
-// have been comments. The rows of clients whose names are in the User-Agent come first, in the
-// order of the table. After them come round figures for any client. No match means that the
-// disconnect stays unexplained.
+// head, since the last byte, or in total. Limits of events fit on three clocks, because all bytes
+// may have been comments, and the clock may begin with the head. The rows of clients whose names
+// are in the User-Agent come first, in the order of the table. After them come round figures for
+// any client. No match means that the disconnect stays unexplained.
 #include "proxy/connection/client_limits.h"
 
 #include <algorithm>
@@ -15,7 +15,10 @@ constexpr Millis of_seconds(std::int64_t count) {
   return Millis{count * 1'000};
 }
 
-// As found in the clients' sources and documentation in August 2026.
+constexpr std::string_view nothing_resets_it = "nothing resets it: raise it";
+
+// As found in the clients' sources and documentation in August 2026. Those of Codex 0.171 and
+// Claude Code 2.1.197 were measured with the programs in November 2026.
 constexpr ClientLimit known_limits[] = {
     {"Cline",
      "Ollama request timeout, since August 2026",
@@ -70,7 +73,22 @@ constexpr ClientLimit known_limits[] = {
      LimitOf::events,
      of_seconds(300),
      "model_providers.<name>.stream_idle_timeout_ms",
-     {"codex"}},
+     {"codex"},
+     "events of the proxy that Codex passes over reset it"},
+    {"Claude Code",
+     "limit until the answer's head",
+     LimitOf::headers,
+     of_seconds(300),
+     "none (fixed)",
+     {"claude-cli", "claude-code"}},
+    // Its `ping` events do not count, and less than 300 s is not obeyed.
+    {"Claude Code",
+     "CLAUDE_STREAM_IDLE_TIMEOUT_MS",
+     LimitOf::events,
+     of_seconds(300),
+     "environment CLAUDE_STREAM_IDLE_TIMEOUT_MS",
+     {"claude-cli", "claude-code"},
+     nothing_resets_it},
     {"Claude Code",
      "API_TIMEOUT_MS",
      LimitOf::headers,
@@ -159,18 +177,19 @@ bool contains_in_any_case(std::string_view text, std::string_view lower) {
          }) != text.end();
 }
 
-bool fired(const ClientLimit& limit, Millis lasted, Millis quiet, bool answer_began) {
+bool fired(const ClientLimit& limit, const Waited& waited) {
   switch (limit.of) {
     case LimitOf::headers:
-      return !answer_began && is_near(lasted, limit.usual);
+      return !waited.since_head && is_near(waited.lasted, limit.usual);
     case LimitOf::bytes:
-      return is_near(quiet, limit.usual);
+      return is_near(waited.quiet, limit.usual);
     case LimitOf::events:  // of what went to it, comments may have been all
-      return is_near(quiet, limit.usual) || is_near(lasted, limit.usual);
+      return is_near(waited.quiet, limit.usual) || is_near(waited.lasted, limit.usual) ||
+             (waited.since_head && is_near(*waited.since_head, limit.usual));
     case LimitOf::total:
       break;
   }
-  return is_near(lasted, limit.usual);
+  return is_near(waited.lasted, limit.usual);
 }
 
 }  // namespace
@@ -183,8 +202,9 @@ bool counts_events(std::string_view user_agent) noexcept {
   return contains_in_any_case(user_agent, "codex");
 }
 
-std::string_view defused_by(LimitOf of) noexcept {
-  switch (of) {
+std::string_view defused_by(const ClientLimit& limit) noexcept {
+  if (!limit.effect.empty()) return limit.effect;
+  switch (limit.of) {
     case LimitOf::headers:
       return "early headers of the proxy reset it";
     case LimitOf::bytes:
@@ -194,19 +214,18 @@ std::string_view defused_by(LimitOf of) noexcept {
     case LimitOf::total:
       break;
   }
-  return "nothing resets it: raise it";
+  return nothing_resets_it;
 }
 
-std::optional<ClientLimit> probable_limit(std::string_view user_agent, Millis lasted, Millis quiet,
-                                          bool answer_began) {
+std::optional<ClientLimit> probable_limit(std::string_view user_agent, const Waited& waited) {
   for (const auto& limit : known_limits) {
     const bool is_theirs = std::ranges::any_of(limit.agents, [&](std::string_view agent) {
       return !agent.empty() && contains_in_any_case(user_agent, agent);
     });
-    if (is_theirs && fired(limit, lasted, quiet, answer_began)) return limit;
+    if (is_theirs && fired(limit, waited)) return limit;
   }
   for (const auto& limit : round_figures) {
-    if (is_near(lasted, limit.usual) || is_near(quiet, limit.usual)) return limit;
+    if (is_near(waited.lasted, limit.usual) || is_near(waited.quiet, limit.usual)) return limit;
   }
   return std::nullopt;
 }

@@ -31,6 +31,8 @@ struct ClientLimit {
   std::string_view setting;
   /// Parts of `User-Agent` that its requests carry, in any case; the rest is empty.
   std::array<std::string_view, 4> agents{};
+  /// The effect of the proxy's keep-alives, if it is another than on most limits of that kind.
+  std::string_view effect{};
 };
 
 /// Those that are known, the more particular ones first.
@@ -41,13 +43,19 @@ struct ClientLimit {
 [[nodiscard]] bool counts_events(std::string_view user_agent) noexcept;
 
 /// Returns the effect of the proxy's keep-alives on it, or what is left to do.
-[[nodiscard]] std::string_view defused_by(LimitOf of) noexcept;
+[[nodiscard]] std::string_view defused_by(const ClientLimit& limit) noexcept;
+
+/// For how long a client had waited when it disconnected. A plain value.
+struct Waited {
+  Millis lasted{};                     ///< Since its request.
+  Millis quiet{};                      ///< Since the last byte to it, or since the request.
+  std::optional<Millis> since_head{};  ///< Since the head of the answer; empty: there was no head.
+};
 
 /// Returns the limit that probably ended an exchange whose client disconnected: its own to 2 %, or
-/// a round figure of an unknown client. `lasted`: since the request; `quiet`: since the last byte
-/// to the client, or since the request; `answer_began`: the client had the head of an answer.
-[[nodiscard]] std::optional<ClientLimit> probable_limit(std::string_view user_agent, Millis lasted,
-                                                        Millis quiet, bool answer_began);
+/// a round figure of an unknown client.
+[[nodiscard]] std::optional<ClientLimit> probable_limit(std::string_view user_agent,
+                                                        const Waited& waited);
 
 }  // namespace watchdog::monitor
 

@@ -32,10 +32,10 @@ std::string stream_piece(const ProxySettings& settings, const WaitingClient& cli
   if (settings.keep_alive == KeepAliveMode::empty_delta) {
     if (auto piece = empty_piece(client.api, client.model); !piece.empty()) return piece;
   }
-  // Codex passes over this event, as over each that it has no use for, and its limit counts it.
-  // Other clients of that API expect another first event.
+  // Codex 0.171 counts this event and passes over it, before its first event, after that and within
+  // a text. Other clients of that API expect another first event.
   if (client.api == ModelApi::openai_responses && client.counts_events)
-    return "event: response.in_progress\ndata: {\"type\":\"response.in_progress\"}\n\n";
+    return "event: keepalive\ndata: {\"type\":\"keepalive\",\"sequence_number\":0}\n\n";
   // Before a JSON value a blank means nothing; a whole empty line would be read as a value.
   if (streams_lines(client.api)) return " ";
   // Google's clients end the answer with an error at a comment; blank lines they pass over.

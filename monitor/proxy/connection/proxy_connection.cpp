@@ -306,6 +306,7 @@ void ProxyConnection::feed_client(ProxyClock::time_point now_time) {
   if (!sent.any()) return;
   if (sent.head) {
     now.head_sent = now.head_is_ours = true;
+    now.head_at = ProxyClock::now();
     frame_freely();
     Headers headers{{"Content-Type", std::string(answer_type(now.api, now.streams))},
                     {"Cache-Control", "no-cache"}};
@@ -416,8 +417,11 @@ std::string ProxyConnection::why_it_left(const OpenExchange& now) {
   const auto time = ProxyClock::now();
   const auto lasted = std::chrono::duration_cast<Millis>(time - now.since);
   const auto quiet = std::chrono::duration_cast<Millis>(time - now.last_byte);
-  const auto limit =
-      probable_limit(header_in(now.headers, "user-agent"), lasted, quiet, now.head_sent);
+  const auto since_head =
+      now.head_sent ? std::optional(std::chrono::duration_cast<Millis>(time - now.head_at))
+                    : std::nullopt;
+  const auto limit = probable_limit(header_in(now.headers, "user-agent"),
+                                    {.lasted = lasted, .quiet = quiet, .since_head = since_head});
   std::string why = "the client hung up after " + spoken_seconds(lasted);
   if (!now.body_came) {
     why += ", before any answer";
@@ -425,8 +429,9 @@ std::string ProxyConnection::why_it_left(const OpenExchange& now) {
     why += ", " + spoken_seconds(quiet) + " after the last byte";
   }
   if (!limit) return why;
-  return why + ": probably " + std::string(limit->name) + " of " + std::string(limit->client) +
-         " (change it with " + std::string(limit->setting) + ")";
+  why += ": probably " + std::string(limit->name) + " of " + std::string(limit->client);
+  if (limit->setting.starts_with("none")) return why;
+  return why + " (change it with " + std::string(limit->setting) + ")";
 }
 
 void ProxyConnection::end(ExchangeEnded::How how, std::string message) {

@@ -64,6 +64,7 @@ struct OpenExchange {
   AnswerBody answer_body;
   Framing framing;
   bool head_sent = false;
+  ProxyClock::time_point head_at{};  ///< When it was sent.
   bool head_is_ours = false;
   bool answer_came = false;  ///< The head of the server's own answer.
   bool body_came = false;

@@ -349,6 +349,7 @@ void ProxyConnection::answer_began() {
                   .limit_end = is_error ? limit_end_in_headers(header, time) : std::nullopt});
   if (now.head_sent) return;  // one of ours: what the server says comes below it
   now.head_sent = true;
+  now.head_at = ProxyClock::now();
   const bool bodiless = now.is_head || status == 204 || status == 304;
   if (bodiless) {
     now.framing = {Framing::Kind::none};
@@ -440,6 +441,7 @@ void ProxyConnection::open_tunnel() {
   auto& now = *exchange_;
   const auto& head = now.answer->get();
   now.answer_came = now.head_sent = now.is_open = true;
+  now.head_at = ProxyClock::now();
   auto wire = answer_head(101, view(head.reason()), headers_of(head), {}, false);
   wire.insert(wire.size() - 2, upgrade_lines);
   observe_tunnel(now.up_bytes.size());

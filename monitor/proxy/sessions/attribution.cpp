@@ -153,17 +153,22 @@ NamedSession native_session(const ExchangeBegan& began) {
   return {};
 }
 
-/// An agent within Claude Code has a session of its own, as in its hooks.
+/// An agent within Claude Code or Codex has a session of its own, as in its hooks. For Codex every
+/// agent is a thread, and the first one has the session's id.
 void read_subagent(const ExchangeBegan& began, Attribution& found) {
-  const auto agent = header(began, "x-claude-code-agent-id");
-  if (agent.empty()) return;
-  const auto parent = header(began, "x-claude-code-parent-agent-id");
+  auto agent = header(began, "x-claude-code-agent-id");
+  auto parent = header(began, "x-claude-code-parent-agent-id");
+  if (const auto above = header(began, "x-codex-parent-thread-id"); !above.empty()) {
+    agent = header(began, "thread-id");
+    parent = above;
+  }
   const auto session = found.session;
   const auto below = [&](std::string_view name) {
+    if (name.empty() || session_id_from(name) == session) return session;
     return session_id_from(session + ":" + std::string(name));
   };
   found.session = below(agent);
-  found.parent = parent.empty() ? session : below(parent);
+  if (found.session != session) found.parent = below(parent);
 }
 
 std::string named_in_body(const ModelRequest& request, const AnswerOwner& owner, AttributedBy& by) {

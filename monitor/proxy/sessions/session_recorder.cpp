@@ -24,6 +24,7 @@
 #include "proxy/sessions/observed_exchange.h"
 #include "proxy/sessions/refusal.h"
 #include "proxy/sessions/session_memory.h"
+#include "text/typed.h"
 #include "watchdog/history.h"
 #include "watchdog/reasons.h"
 #include "watchdog/repetition.h"
@@ -248,8 +249,11 @@ struct SessionRecorder::State {
     // Words beside results are a comment; alone, they are new input.
     if (!news.words.empty() && !news.results.empty())
       say(session, said(ReportKind::message, "user", news.words));
-    if (!news.words.empty() && news.results.empty())
-      say(session, said(ReportKind::state_change, "input", news.words));
+    if (!news.words.empty() && news.results.empty()) {
+      const auto own = typed(news.words);
+      say(session,
+          said(ReportKind::state_change, "input", own.empty() ? news.words : std::string(own)));
+    }
     if (news.compacted) say(session, said(ReportKind::compaction));
     if (news.repeated) say(session, said(ReportKind::retry));
   }

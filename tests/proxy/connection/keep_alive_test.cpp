@@ -78,7 +78,7 @@ TEST(KeepAlive, IsAnEventForClientsThatCountEvents) {
       client.counts_events = counts;
       EXPECT_EQ(keep_alive({.keep_alive = mode}, client).bytes,
                 counts
-                    ? "event: response.in_progress\ndata: {\"type\":\"response.in_progress\"}\n\n"
+                    ? "event: keepalive\ndata: {\"type\":\"keepalive\",\"sequence_number\":0}\n\n"
                     : ": still at work\n");
       client.api = ModelApi::anthropic_messages;
       EXPECT_TRUE(keep_alive({.keep_alive = mode}, client).bytes.starts_with("event: ping"));

@@ -55,8 +55,7 @@ TEST_F(RecordedApi, gemini_cli_is_read_as_the_others_are) {
   ASSERT_EQ(requests.size(), 4U);
   std::string session_name;
   const char* shown[] = {
-      "state_change input '<session_context>\nThis is the Gemini CLI.\n</session_context>'; "
-      "loop 1 model",
+      "state_change input 'SCENARIO:tools look around'; loop 1 model",
       "tool_result run_shell_command #call_tools_0 '<untrusted_context>\nOutput: total 20\ndrwxr-"
       "xr-x 3 u u 4096 N'; loop 2 model tokens=2",
       "tool_result read_file #call_tools_1 'one\ntwo\n'; loop 3 model tokens=4",
