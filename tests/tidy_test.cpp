@@ -45,6 +45,7 @@ const Set shared_with_monitor = {
     "codec/progress.h",
     "config/channel_kind.h",
     "config/toml_leaf.h",
+    "facts/agent_tools.h",
     "facts/digest.h",
     "facts/ids.h",
     "facts/process.h",
@@ -95,6 +96,7 @@ const Set shared_with_monitor = {
     "text/nearest.h",
     "text/time_left.h",
     "text/utf8.h",
+    "text/typed.h",
     "wait/account.h",
     "workspace/line_diff.h",
 };

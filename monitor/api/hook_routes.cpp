@@ -88,7 +88,7 @@ Report start_of_more() {
 }
 
 /// True for a prompt after the session's end. Copilot CLI reports an end after each turn, and a
-/// command in the background that ends wakes it again. Who was asked to stop stays ended.
+/// command in the background that ends wakes it again. A cancelled session stays ended.
 bool goes_on_after_end(const HookEvent& event, const std::optional<Watched>& watched) {
   if (!watched || !is_end(watched->judged.history.lifecycle) ||
       watched->judged.history.lifecycle == Lifecycle::cancelled)

@@ -315,7 +315,8 @@ TEST_F(Tracking, replaced_listener_has_come_to_its_end) {
     EXPECT_TRUE(ended);
     left = true;
   });
-  std::this_thread::sleep_for(20ms);  // enough for an owner that does not wait
+  for (int i = 0; i < 1'000; ++i)
+    std::this_thread::yield();  // enough for an owner that does not wait
   EXPECT_FALSE(left);
   may_end = true;
   agent.join();

@@ -241,7 +241,7 @@ void finish_call(History& history, const Event& event, const Policy& policy) {
     if (const auto took = worked_in(history, *call, event.tick))
       history.pace.edit().add(Pace::kind_of_tool(call->name), *took);
   }
-  // Calls after a cancel are denied, each like the one before: that is no loop of the agent's.
+  // Calls after a cancel are denied, each like the one before. They do not make a loop.
   if (history.notes->cancel) {
     repetition.stepped = repetition.novel = false;
   } else if (call) {

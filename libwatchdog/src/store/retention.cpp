@@ -6,9 +6,9 @@
 // The audit log and free pages come last. `keep_floors` stores the highest numbers, so none is used
 // again.
 //
-// What a piece remembers for the next one (who is old, how far merging came) may be outdated, and a
-// transaction may roll back. So a query looks at each session again in the transaction that drops
-// it: a wrong memory drops too little and never too much.
+// A piece remembers for the next one which sessions are old and how far merging came. That may be
+// outdated, and a transaction may roll back. So a query looks at each session again in the
+// transaction that drops it: a wrong memory drops too little and never too much.
 #include <algorithm>
 #include <chrono>
 #include <limits>
