@@ -427,6 +427,23 @@ TEST_P(Engines, show_each_event_to_a_reader_in_order_while_several_write) {
   }
 }
 
+/// Acts, and acts again while the store cannot be reached.
+template <typename Act>
+auto until_done(Act act) {
+  auto done = act();
+  for (int again = 0; !done.ok() && again < 5; ++again) done = act();
+  return done;
+}
+
+/// The server ends each connection to it, as if the network had failed.
+void lose_connections() {
+  const auto lost = Postgres::shared().run(
+      "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> "
+      "pg_backend_pid() AND backend_type = 'client backend'");
+  EXPECT_GT(std::stoi(lost), 0) << lost;
+}
+
+/// An hour of their time, in which the server loses its connections now and then.
 TEST(TwoEngines, report_the_same_of_the_same_reports) {
   ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
   monitor::use_postgresql();
@@ -444,14 +461,22 @@ TEST(TwoEngines, report_the_same_of_the_same_reports) {
     judges[at] =
         std::move(*Observer::start(*stores[at], {.alerts = AlertRules{.channels = {"c"}}}));
   RandomAgents agents(seed);
-  for (int round = 0; round < 150; ++round) {
+  constexpr Millis hour{3'600'000};
+  int losses = 0;
+  Millis passed{0};
+  for (int round = 0; passed < hour; ++round) {
     std::vector<Batch> batches;
     for (int left = agents.pick(4); left > 0; --left) batches.push_back(agents.batch());
     const auto pause = Millis{agents.pick(20'000)};
+    passed += pause;
+    if (agents.pick(20) == 0) {
+      lose_connections();
+      ++losses;
+    }
     std::string reported[2];
     for (int at = 0; at < 2; ++at) {
       auto own = batches;
-      const auto receipts = stores[at]->append(own);
+      const auto receipts = until_done([&] { return stores[at]->append(own); });
       ASSERT_TRUE(receipts.ok()) << receipts.error().message;
       for (const auto& receipt : *receipts) {
         reported[at] += std::to_string(receipt->accepted) + " " +
@@ -459,10 +484,11 @@ TEST(TwoEngines, report_the_same_of_the_same_reports) {
                         " " + std::to_string(receipt->directive.aborts.size()) + "\n";
       }
       clocks[at].advance(pause);
-      ASSERT_TRUE(judges[at]->look().ok());
+      ASSERT_TRUE(until_done([&] { return judges[at]->look(); }).ok());
     }
     ASSERT_EQ(reported[0], reported[1]) << round;
   }
+  EXPECT_GT(losses, 0);
   for (int session = 0; session < 6; ++session) {
     const auto id = "s" + std::to_string(session);
     EXPECT_EQ(judgement_of(file->reader(), id), judgement_of(server->reader(), id));
