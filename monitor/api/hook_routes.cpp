@@ -88,7 +88,8 @@ Report start_of_more() {
 }
 
 /// True for a prompt after the session's end. Copilot CLI reports an end after each turn, and a
-/// command in the background that ends wakes it again. A cancelled session stays ended.
+/// command in the background that ends wakes it again. A cancelled session stays ended. A session
+/// that somebody else began and ended, as `run` does, is not the agent's to begin.
 bool goes_on_after_end(const HookEvent& event, const std::optional<Watched>& watched) {
   if (!watched || !is_end(watched->judged.history.lifecycle) ||
       watched->judged.history.lifecycle == Lifecycle::cancelled)
@@ -185,7 +186,8 @@ void post_hook(const CallPtr& call) {
     return call->reply(error_response(
         {ErrorCode::not_found, unknown_word("agent", call->id, all_names<HookAgent>()), "agent"}));
   }
-  auto event = hook_event(*agent, call->request.body, named_session(*call), system_clock().wall(),
+  const auto named = named_session(*call);
+  auto event = hook_event(*agent, call->request.body, named, system_clock().wall(),
                           call->target.text("event"));
   call->request.body = {};
   if (!event) return call->reply(error_response(event.error()));
@@ -194,7 +196,7 @@ void post_hook(const CallPtr& call) {
     event->spec.labels["process"] = "unknown: its hooks come from " + call->request.peer;
   const auto watched = call->backend.watched(event->session);
   name_asked_call(*event, watched);
-  if (goes_on_after_end(*event, watched))
+  if (named.empty() && goes_on_after_end(*event, watched))
     event->reports.insert(event->reports.begin(), start_of_more());
   HookReport hook{.agent = *agent, .event = std::move(*event), .reports = {}};
   hook.reports = hook.event.reports;

@@ -337,6 +337,9 @@ TEST_P(Engines, drop_old_sessions_and_give_no_number_twice) {
   (void)say(store, "old", {change(), ending()}, Creation::demand, {.labels = {{"k", "v"}}});
   const auto key = say(store, "running", {change()})->key;
   const auto last = EventReader(store.reader()).newest()->first;
+  if (!is_file())
+    (void)Postgres::shared().run(
+        "INSERT INTO writers (writer, number, at_ms) VALUES ('gone', 1, 0)");
   clock.advance(24h * 33);
   (void)say(store, "fresh", {change(), ending()});
   ASSERT_TRUE((*judge)->look().ok());
@@ -355,6 +358,7 @@ TEST_P(Engines, drop_old_sessions_and_give_no_number_twice) {
   EXPECT_GT(store.reader().session("next")->key, key);
   if (is_file()) return;
   EXPECT_EQ(Postgres::shared().run("SELECT count(*) FROM parts"), "1") << "a day is dropped whole";
+  EXPECT_EQ(Postgres::shared().run("SELECT count(*) FROM writers WHERE writer = 'gone'"), "0");
   EXPECT_EQ(all_events(store.reader(), "running").size(), 0U);
   EXPECT_GT(*EventReader(store.reader()).first_kept(), last);
   EXPECT_TRUE(store.reader().fold(*store.reader().session("running")).ok());
