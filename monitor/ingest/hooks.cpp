@@ -33,10 +33,15 @@ using Members = HookMembers;
 constexpr std::size_t id_bytes_max = 256;
 constexpr std::size_t word_bytes_max = 256;
 
+/// Its row; null: no table names the event.
+const hook_table::Row* row_of(std::string_view name) {
+  const auto* row = std::ranges::find(hook_table::rows, name, &hook_table::Row::name);
+  return row == std::end(hook_table::rows) ? nullptr : row;
+}
+
 /// Opencode's bus sends dozens of events a second that do not concern the session's state.
 Meaning meaning_of(HookAgent agent, std::string_view name) {
-  const auto* row = std::ranges::find(hook_table::rows, name, &hook_table::Row::name);
-  if (row != std::end(hook_table::rows)) return row->meaning;
+  if (const auto* row = row_of(name)) return row->meaning;
   const bool is_chatty = agent == HookAgent::opencode || agent == HookAgent::cursor;
   return is_chatty ? Meaning::nothing : Meaning::other;
 }
@@ -507,7 +512,7 @@ Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::
     return Error{ErrorCode::malformed, "a hook's event must be a JSON object"};
   if (agent == HookAgent::copilot_cli) give_usual_names(parsed);
   auto name = Members(parsed).word({"hook_event_name", "type"}, word_bytes_max / 2);
-  if (name.empty()) name = first_bytes(std::string(named), word_bytes_max / 2);
+  if (name.empty() && row_of(named) != nullptr) name = named;
   if (name.empty()) name = Members(parsed).word({"hookName"}, word_bytes_max / 2);
   if (name.empty()) return missing("hook_event_name", "which event is it?");
   const auto meaning = meaning_of(agent, name);

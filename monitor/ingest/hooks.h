@@ -41,7 +41,7 @@ struct HookEvent {
 };
 
 /// Returns the reports of a hook's event. `session`: report to this one instead of the agent's own;
-/// empty: the agent's own. `named`: the event, for agents that leave its name out. Events of
+/// empty: the agent's own. `named`: the event if the body does not name it. Events of
 /// unknown names become a message. Tool calls, and other events with an id or a time of their own,
 /// get an event id, so a repeated one is stored once. Errors: `malformed`: not a JSON object, or
 /// without the event's name or the session's id. `now`: texts like "resets 9pm" mean the next 9pm.

@@ -422,7 +422,7 @@ def main():
 
 
 def one_way_each(cases):
-    """Each agent and stage once, in ways that take turns: a quarter of the time."""
+    """Each agent and stage once, always in the same way, so that each way occurs: a quarter of the time."""
     ways = {}
     for agent, way, stage in cases:
         ways.setdefault((agent, stage), []).append(way)

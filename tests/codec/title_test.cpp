@@ -59,9 +59,10 @@ TEST(Title, a_title_comes_from_the_first_prompt_as_far_as_it_is_kept) {
   say(secret, ReportKind::message, "user", "use password=hunter2hunter2", ContentLevel::preview);
   EXPECT_EQ(secret.notes->words->prompt.find("hunter2"), std::string::npos);
   // As Claude Code, Gemini CLI and Copilot CLI begin.
-  for (const char* begins : {"<system-reminder>\nYou can use the context:\n</system-reminder>\n\n",
-                             "<session_context>\nWe set up the context.\n</session_context>\n",
-                             "<a-b>x</a-b>\n<c>y</c>"}) {
+  for (const char* begins :
+       {"<system-reminder>\nYou can use the context:\n</system-reminder>\n\n",
+        "<session_context>\nWe set up the context.\n</session_context>\n",
+        "<current_datetime>x</current_datetime>\n<system-reminder></system-reminder>"}) {
     History agent;
     say(agent, ReportKind::user_input, "", std::string(begins) + "Mend it\nnow",
         ContentLevel::full);
@@ -75,6 +76,14 @@ TEST(Title, a_title_comes_from_the_first_prompt_as_far_as_it_is_kept) {
   EXPECT_EQ(woken.notes->words->prompt, "");
   say(woken, ReportKind::user_input, "", "<task>Mend it</task>", ContentLevel::full);
   EXPECT_EQ(woken.notes->words->prompt, "<task>Mend it</task>");
+  // As Cline and others send a prompt.
+  for (const char* below : {"<environment_details>\nx\n</environment_details>",
+                            "<system-reminder>x</system-reminder>"}) {
+    History cline;
+    say(cline, ReportKind::user_input, "", std::string("<task>\nMend it\n</task>\n") + below,
+        ContentLevel::full);
+    EXPECT_EQ(cline.notes->words->prompt, "Mend it") << below;
+  }
   for (const auto level : {ContentLevel::none, ContentLevel::digest}) {
     History silent;
     say(silent, ReportKind::user_input, "", "Mend the tests", level);

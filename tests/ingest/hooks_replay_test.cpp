@@ -77,6 +77,15 @@ class Replayed {
     ASSERT_TRUE(test::say(*store_, session_, {cancel}).ok());
   }
 
+  /// As the monitor does after a cancel.
+  void deny(const std::string& tool) {
+    Report denied{.kind = ReportKind::error};
+    denied.name = tool;
+    denied.content = "denied: cancelled by user";
+    ASSERT_TRUE(test::say(*store_, session_, {denied}).ok());
+    ASSERT_TRUE(observer_->look().ok());
+  }
+
   [[nodiscard]] std::string state() {
     const auto row = store_->reader().session(session_);
     if (!row) return "none";
@@ -183,16 +192,20 @@ TEST(HooksReplay, calls_that_are_denied_after_a_cancel_are_no_loop) {
   post("SessionStart", json::object());
   post("UserPromptSubmit", {{"prompt", "Build it"}});
   replayed.cancel();
+  const json command{{"command", "make"}};
   for (int call = 0; call < 8; ++call) {
-    post("PreToolUse", {{"tool_name", "Bash"}, {"tool_input", {{"command", "make"}}}});
-    post("PostToolUse",
-         {{"tool_name", "Bash"},
-          {"tool_input", {{"command", "make"}}},
-          {"tool_result",
-           {{"result_type", "denied"}, {"text_result_for_llm", "cancelled by user: stop"}}}});
+    post("PreToolUse", {{"tool_name", "Bash"}, {"tool_input", command}});
+    replayed.deny("Bash");
     EXPECT_NE(replayed.state(), "looping") << call;
   }
   EXPECT_EQ(replayed.judged().history.notes->wasted_calls, 0);
+  // An agent that cannot be denied goes on, and its loop is found.
+  for (int call = 0; call < 6; ++call) {
+    post("PreToolUse", {{"tool_name", "Bash"}, {"tool_input", command}});
+    post("PostToolUseFailure",
+         {{"tool_name", "Bash"}, {"tool_input", command}, {"error", "no rule"}});
+  }
+  EXPECT_EQ(replayed.state(), "looping");
 }
 
 json claude(const char* event, json more = json::object()) {

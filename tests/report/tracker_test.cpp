@@ -302,7 +302,7 @@ TEST_F(Tracking, log_that_throws_stops_nothing) {
 
 TEST_F(Tracking, replaced_listener_has_come_to_its_end) {
   ProgressTracker tracker(config());
-  std::atomic<bool> began = false, may_end = false, ended = false, left = false;
+  std::atomic<bool> began = false, asks = false, may_end = false, ended = false, left = false;
   tracker.listen([&](const Report&) {
     began = true;
     while (!may_end) std::this_thread::yield();
@@ -311,10 +311,12 @@ TEST_F(Tracking, replaced_listener_has_come_to_its_end) {
   std::thread agent([&] { tracker.state_change("step"); });
   while (!began) std::this_thread::yield();
   std::thread owner([&] {
+    asks = true;
     tracker.listen(nullptr);
     EXPECT_TRUE(ended);
     left = true;
   });
+  while (!asks) std::this_thread::yield();
   for (int i = 0; i < 1'000; ++i)
     std::this_thread::yield();  // enough for an owner that does not wait
   EXPECT_FALSE(left);

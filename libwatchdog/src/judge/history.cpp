@@ -225,6 +225,12 @@ void fold_turn(History& history, const Event& event, const Policy& policy) {
   }
 }
 
+/// After a cancel the monitor denies each call, in the same words. Such calls do not make a loop.
+bool is_denied_after_cancel(const History& history, const Report& report) {
+  return history.notes->cancel && is_failure(report.kind) &&
+         (report.event_id.starts_with("denied:") || report.content.starts_with("denied: "));
+}
+
 void finish_call(History& history, const Event& event, const Policy& policy) {
   const auto call = close_call(history, event.report);
   // A late result of an interrupted call is not work.
@@ -241,8 +247,7 @@ void finish_call(History& history, const Event& event, const Policy& policy) {
     if (const auto took = worked_in(history, *call, event.tick))
       history.pace.edit().add(Pace::kind_of_tool(call->name), *took);
   }
-  // Calls after a cancel are denied, each like the one before. They do not make a loop.
-  if (history.notes->cancel) {
+  if (is_denied_after_cancel(history, event.report)) {
     repetition.stepped = repetition.novel = false;
   } else if (call) {
     repetition.finish_call(call->mark, event.report, event.seq, policy);

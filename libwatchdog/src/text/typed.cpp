@@ -38,12 +38,12 @@ std::string_view typed(std::string_view text) {
   while (true) {
     text = trimmed(text);
     const auto name = block_at(text);
-    if (name.empty()) return text;
+    if (!is_of_program(name)) return text;
     const auto close = "</" + std::string(name) + ">";
     const auto end = text.find(close);
     const auto rest =
         end == text.npos ? std::string_view() : trimmed(text.substr(end + close.size()));
-    if (rest.empty()) return is_of_program(name) ? rest : text;
+    if (rest.empty()) return rest;
     text = rest;
   }
 }

@@ -6,9 +6,9 @@
 
 namespace watchdog {
 
-/// Returns what a person typed below the blocks `<name>…</name>` that agents put before it, as a
-/// part of `text`. Empty: a program wrote it all. A block without an end counts as typed, unless it
-/// is one of a known program. Linear.
+/// Returns what a person typed below the blocks `<name>…</name>` that known programs put before it,
+/// as a part of `text`. A block of another name, such as Cline's `<task>`, is typed. Empty: a
+/// program wrote it all. Linear.
 [[nodiscard]] std::string_view typed(std::string_view text);
 
 }  // namespace watchdog

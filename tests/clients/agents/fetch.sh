@@ -6,7 +6,7 @@ set -euo pipefail
 source=$(dirname "$(realpath "$0")")
 mkdir -p "$1/opencode"  # what opencode fetches for its plugins
 
-# Usage: fetch PACKAGES INTO   No program of a package runs meanwhile: opencode's would only move its file.
+# Usage: fetch PACKAGES INTO   No program of a package runs meanwhile: opencode's would only link its file.
 fetch() {
   cp "$1"/package.json "$1"/package-lock.json "$source"/.npmrc "$2"
   cd "$2"
