@@ -96,7 +96,7 @@ constexpr std::array routes{
     Route{Method::get, "api/autonomous/sessions/:id/wait", Scope::read, wait_for_session,
           "for onStuck furtherMax after cursor tell timeoutMs"},
     Route{Method::get, "api/autonomous/stream", Scope::read, stream_all, "include after"},
-    Route{Method::post, "api/hooks/:id", Scope::report, post_hook, "session pid"},
+    Route{Method::post, "api/hooks/:id", Scope::report, post_hook, "session pid event"},
     Route{Method::post, "v1/logs", Scope::report, post_logs, "*", {}, full_for_otlp},
     Route{Method::post, "v1/traces", Scope::report, post_traces, "*", {}, full_for_otlp},
     Route{Method::post, "v1/metrics", Scope::report, post_metrics, "*", {}, full_for_otlp},

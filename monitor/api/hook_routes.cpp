@@ -80,31 +80,21 @@ void name_asked_call(HookEvent& event, const std::optional<Watched>& watched) {
   if (found != nullptr) event.reports.front().call_id = found->call_id.str();
 }
 
-Report start_of_more() {
-  Report start;
-  start.kind = ReportKind::start;
-  start.detail = ProcessFacts{};
-  return start;
-}
-
-/// True for a prompt after the session's end. Copilot CLI reports an end after each turn, and a
-/// command in the background that ends wakes it again. A cancelled session stays ended. A session
-/// that somebody else began and ended, as `run` does, is not the agent's to begin.
-bool goes_on_after_end(const HookEvent& event, const std::optional<Watched>& watched) {
-  if (!watched || !is_end(watched->judged.history.lifecycle) ||
-      watched->judged.history.lifecycle == Lifecycle::cancelled)
-    return false;
-  return !event.reports.empty() && event.reports.front().kind == ReportKind::user_input;
-}
-
-/// Restarts a subagent that makes another call after its end was reported.
-void begin_again(const CallPtr& call, const HookEvent& event) {
-  const bool works = std::ranges::any_of(
-      event.reports, [](const Report& report) { return report.kind == ReportKind::tool_call; });
-  if (!works) return;
+/// Restarts a session whose agent goes on after its end was reported: a subagent that makes another
+/// call, or an agent of its own that gets another prompt. Copilot CLI reports an end after each
+/// turn, and a command in the background that ends wakes it again.
+void begin_again(const CallPtr& call, const HookEvent& event, bool is_subagent) {
+  const auto goes_on = is_subagent ? ReportKind::tool_call : ReportKind::user_input;
+  if (std::ranges::find(event.reports, goes_on, &Report::kind) == event.reports.end()) return;
+  std::vector<Report> reports(1);
+  reports[0].kind = ReportKind::start;
+  reports[0].detail = ProcessFacts{};
+  // The prompt came too late for the former attempt, and begins the next one.
+  if (!is_subagent) reports.push_back(event.reports.front());
+  reports.back().event_id.clear();
   call->backend.append({.session = event.session,
                         .creation = Creation::refuse,
-                        .reports = {start_of_more()},
+                        .reports = std::move(reports),
                         .by = ReportOrigin::hooks},
                        [call](const Result<Receipt>&) {});
 }
@@ -114,6 +104,7 @@ struct HookReport {
   HookAgent agent;
   HookEvent event;
   std::vector<Report> reports;  ///< Those of the event, and which process it is.
+  bool is_own = true;           ///< The session is the agent's own, and nobody else ends it.
 };
 
 void store(const CallPtr& call, HookReport hook) {
@@ -124,7 +115,7 @@ void store(const CallPtr& call, HookReport hook) {
               .reports = std::move(hook.reports),
               .by = ReportOrigin::hooks};
   call->backend.append(
-      std::move(batch), [call, is_subagent, agent = hook.agent,
+      std::move(batch), [call, is_subagent, is_own = hook.is_own, agent = hook.agent,
                          event = std::move(hook.event)](const Result<Receipt>& receipt) {
         if (!receipt) return call->reply(error_response(receipt.error()));
         if (event.ends_subagents && call->backend.is_shared()) {
@@ -135,7 +126,8 @@ void store(const CallPtr& call, HookReport hook) {
           end_subagents(call, event.session);
         }
         const auto& cancel = receipt->directive.cancel;
-        if (receipt->late > 0 && is_subagent && !cancel) begin_again(call, event);
+        if (receipt->late > 0 && (is_subagent || is_own) && !cancel)
+          begin_again(call, event, is_subagent);
         auto answer = hook_answer(agent, event.name, cancel);
         if (!cancel) return call->reply(response_of(std::move(answer)));
         answer_cancelled(call, event, std::move(answer), *cancel, receipt->late > 0);
@@ -196,9 +188,8 @@ void post_hook(const CallPtr& call) {
     event->spec.labels["process"] = "unknown: its hooks come from " + call->request.peer;
   const auto watched = call->backend.watched(event->session);
   name_asked_call(*event, watched);
-  if (named.empty() && goes_on_after_end(*event, watched))
-    event->reports.insert(event->reports.begin(), start_of_more());
-  HookReport hook{.agent = *agent, .event = std::move(*event), .reports = {}};
+  HookReport hook{
+      .agent = *agent, .event = std::move(*event), .reports = {}, .is_own = named.empty()};
   hook.reports = hook.event.reports;
   const auto pid = static_cast<pid_t>(*claimed);
   const auto& reports = hook.reports;

@@ -382,18 +382,21 @@ class Hooks(unittest.TestCase):
             connection = http.client.HTTPConnection(server.host, timeout=60)
             self.addCleanup(connection.close)
 
-            def state_after(event, **more):
-                sent = {"hook_event_name": event, "session_id": "s", "timestamp": f"2026-11-27T14:24:{len(states) + 10}.000Z", "cwd": "/src"}
-                subprocess.run(commands[event], shell=True, input=json.dumps(sent | more), text=True, check=True, capture_output=True, env=self.environment)
+            def state():
                 connection.request("GET", "/api/autonomous/progress/s")
-                return json.loads(connection.getresponse().read())["state"]
+                return json.loads(connection.getresponse().read()).get("state")
 
-            states = []
-            for event, more in (("SessionStart", {}), ("UserPromptSubmit", {"prompt": "Go"}), ("Stop", {}), ("SessionEnd", {"reason": "complete"}),
-                                ("UserPromptSubmit", {"prompt": "<system_notification>\nShell command completed\n</system_notification>"}),
-                                ("Stop", {}), ("SessionEnd", {"reason": "complete"})):
-                states.append(state_after(event, **more))
-            self.assertEqual(states[2:], ["idle", "completed", "starting", "idle", "completed"])
+            hooks = (("SessionStart", {}, "unknown"), ("UserPromptSubmit", {"prompt": "Go"}, "starting"), ("Stop", {}, "idle"),
+                     ("SessionEnd", {"reason": "complete"}, "completed"),
+                     ("UserPromptSubmit", {"prompt": "<system_notification>\nShell command completed\n</system_notification>"}, "starting"),
+                     ("Stop", {}, "idle"), ("SessionEnd", {"reason": "complete"}, "completed"))
+            for second, (event, more, then) in enumerate(hooks):
+                sent = {"hook_event_name": event, "session_id": "s", "timestamp": f"2026-11-27T14:24:{second + 10}.000Z", "cwd": "/src"}
+                subprocess.run(commands[event], shell=True, input=json.dumps(sent | more), text=True, check=True, capture_output=True, env=self.environment)
+                end = time.monotonic() + 20
+                while (seen := state()) != then and time.monotonic() < end:
+                    time.sleep(0.05)
+                self.assertEqual(seen, then, f"after event {second + 1}, {event}")
 
     def test_whatever_name_a_session_was_given_no_report_is_lost(self):
         # The clients for Python and JavaScript make the same ids of these names.
