@@ -99,7 +99,7 @@ def hooks_are_told(contract):
         field = ("session_id" if "hook_event_name" in body else "hook_event_name") if named else None
         ask("POST", f"{HOOKS}/codex", body, status=400, field=field, fits=True if field == "session_id" else None)
     ask("POST", f"{HOOKS}/nobody", {}, status=404, field="agent", fits="unread")
-    ask("POST", f"{HOOKS}/codex?session=a%20b", {}, status=422, field="session", fits="unread")
+    ask("POST", f"{HOOKS}/codex?pid=4294967296", {}, status=422, field="pid", fits="unread")
     what_the_pages_say_works(contract)
 
 
