@@ -53,7 +53,8 @@ struct AlertDispatcher::State {
   const AlertSender sender;
   const Options options;
 
-  // Of the thread:
+  // Of the thread, which sends one message at a time. So one count of refusals is enough: it
+  // belongs to the message that was refused last.
   int failures = 0;
   std::string refused;  ///< The message that was refused last,
   int refusals = 0;     ///< and how often.
