@@ -84,13 +84,17 @@ void name_asked_call(HookEvent& event, const std::optional<Watched>& watched) {
 /// call, or an agent of its own that gets another prompt. Copilot CLI reports an end after each
 /// turn, and a command in the background that ends wakes it again.
 void begin_again(const CallPtr& call, const HookEvent& event, bool is_subagent) {
-  const auto goes_on = is_subagent ? ReportKind::tool_call : ReportKind::user_input;
-  if (std::ranges::find(event.reports, goes_on, &Report::kind) == event.reports.end()) return;
+  const auto& said = event.reports;
+  // A turn that Codex' `notify` reports late has a prompt too, but it is over.
+  const bool goes_on =
+      is_subagent ? std::ranges::find(said, ReportKind::tool_call, &Report::kind) != said.end()
+                  : said.size() == 1 && said.front().kind == ReportKind::user_input;
+  if (!goes_on) return;
   std::vector<Report> reports(1);
   reports[0].kind = ReportKind::start;
   reports[0].detail = ProcessFacts{};
   // The prompt came too late for the former attempt, and begins the next one.
-  if (!is_subagent) reports.push_back(event.reports.front());
+  if (!is_subagent) reports.push_back(said.front());
   reports.back().event_id.clear();
   call->backend.append({.session = event.session,
                         .creation = Creation::refuse,

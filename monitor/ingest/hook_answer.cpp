@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "facts/agent_tools.h"
 #include "text/json_writer.h"
 #include "watchdog/reasons.h"
 
@@ -135,8 +136,8 @@ std::vector<Report> reports_after(const HookAnswer& answer, const HookEvent& eve
     denied.kind = ReportKind::error;
     denied.name = report.name;
     denied.call_id = report.call_id;
-    denied.content = "denied: " + cancel_sentence(cancel);
-    if (!report.event_id.empty()) denied.event_id = "denied:" + report.event_id;
+    denied.content = std::string(denied_call) + " " + cancel_sentence(cancel);
+    if (!report.event_id.empty()) denied.event_id = std::string(denied_call) + report.event_id;
   }
   const bool rests = std::ranges::any_of(
       event.reports, [](const Report& report) { return report.kind == ReportKind::idle; });

@@ -218,7 +218,8 @@ TurnFailure turn_failure_in(const Members& members) {
   failure.text = said.text({"message"});
   if (failure.kind == "Error") failure.kind.clear();  // of any kind
   // Copilot CLI gives what the model's server said as it came.
-  if (const auto whole = json::parse(failure.text, nullptr, false); whole.is_object()) {
+  if (failure.text.starts_with('{') && check_json(failure.text)) {
+    const auto whole = json::parse(failure.text, nullptr, false);
     const Members answer(whole);
     if (auto kind = answer.word({"code", "type"}, word_bytes_max); !kind.empty())
       failure.kind = std::move(kind);

@@ -312,7 +312,7 @@ class KillTest(unittest.TestCase):
 
 
 def end_the_rest():
-    """What a test left would hold its output open for the whole of its sleep, and whoever reads that would wait as long."""
+    """Ends the processes that a test left. Each holds the output open while it sleeps, and the runner of the tests reads until that closes."""
     while children := [pid for pid in map(int, pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()) if runs(pid)]:
         for pid in children:
             print("a test left a process:", pathlib.Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " "), file=sys.stderr)

@@ -8,6 +8,9 @@
 
 namespace watchdog {
 
+/// The monitor's report of a call that it denied begins so: its text and its event id.
+inline constexpr std::string_view denied_call = "denied:";
+
 /// One name for every name of a tool: hooks call `Bash` what the model's API calls `exec_command`.
 /// A name that is not in the table is its own family.
 [[nodiscard]] std::string_view tool_family(std::string_view tool) noexcept;

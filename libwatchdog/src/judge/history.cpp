@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "facts/agent_tools.h"
 #include "facts/digest.h"
 #include "judge/open_asks.h"
 #include "judge/session_words.h"
@@ -226,9 +227,9 @@ void fold_turn(History& history, const Event& event, const Policy& policy) {
 }
 
 /// After a cancel the monitor denies each call, in the same words. Such calls do not make a loop.
-bool is_denied_after_cancel(const History& history, const Report& report) {
-  return history.notes->cancel && is_failure(report.kind) &&
-         (report.event_id.starts_with("denied:") || report.content.starts_with("denied: "));
+bool is_denied(const History& history, const Report& of) {
+  return history.notes->cancel && is_failure(of.kind) &&
+         (of.event_id.starts_with(denied_call) || of.content.starts_with(denied_call));
 }
 
 void finish_call(History& history, const Event& event, const Policy& policy) {
@@ -247,16 +248,14 @@ void finish_call(History& history, const Event& event, const Policy& policy) {
     if (const auto took = worked_in(history, *call, event.tick))
       history.pace.edit().add(Pace::kind_of_tool(call->name), *took);
   }
-  if (is_denied_after_cancel(history, event.report)) {
+  if (is_denied(history, event.report)) {
     repetition.stepped = repetition.novel = false;
   } else if (call) {
     repetition.finish_call(call->mark, event.report, event.seq, policy);
   } else {
     repetition.fold_result(event.report, event.seq, policy);
   }
-  if (repetition.stepped) {
-    repetition.tool = first_characters(name, kept_name_bytes);
-  }
+  if (repetition.stepped) repetition.tool = first_characters(name, kept_name_bytes);
   note_novelty(history);
   resume_by_call(history, event.tick);
   if (known_timeout) return;  // the same timeout again is not progress
