@@ -22,7 +22,7 @@ HEALTHS = {
 # name, what the detector sees
 FINDINGS = {
     "F1": ("iterations", "Several iterations of the agent's loop without a state change."),
-    "F2": ("repetition", "Repetition. It is always shown by its pattern, R1 to R14."),
+    "F2": ("repetition", "Repetition. It is always shown by its pattern, R1 to R15."),
     "F3": ("pace", "The current activity is far slower than usual for this session."),
     "F4": ("silence", "The heartbeats stopped."),
     "F5": ("server", "The model server hangs: two independent signs agree."),
@@ -43,6 +43,7 @@ FINDINGS = {
     "R12": ("little new text", "The agent's messages say little that earlier ones did not say. Only a model's check, or the agent itself, can confirm it."),
     "R13": ("same failure", "One call fails in the same way each time, with other work in between. Only a check or the agent can confirm it."),
     "R14": ("same request", "One tool is asked for the same in other words. Only a check or the agent can confirm it."),
+    "R15": ("same turn", "What comes again from turn to turn: refused stops, requests that were answered, the same error, compactions."),
 }
 
 REASONS = {

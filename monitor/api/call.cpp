@@ -28,6 +28,22 @@ ProcessFacts* named_process(Report& report) {
   return names ? process : nullptr;
 }
 
+/// True if the batch's origin `run` is known: its wrapper's process holds this connection, or did
+/// when it began.
+bool is_from_wrapper(const Backend& backend, const Batch& batch) {
+  const auto is_proven = [](const Report& report) {
+    const auto* process = std::get_if<ProcessFacts>(&report.detail);
+    return report.kind == ReportKind::start && process != nullptr &&
+           process->known_by == KnownBy::run;
+  };
+  if (std::ranges::any_of(batch.reports, is_proven)) return true;
+  const auto watched = backend.watched(batch.session);
+  if (!watched) return false;
+  const auto& sources = watched->judged.history.sources;
+  return std::any_of(sources.begin(), sources.end(),
+                     [](const SourceNote& note) { return note.origin == ReportOrigin::run; });
+}
+
 /// Reads /proc, while the client waits for its answer and so still holds its connection.
 void confirm_processes(const Request& request, Batch& batch) {
   static SocketOwners owners;  // of the machine, as its processes are
@@ -128,15 +144,26 @@ void append_from_client(const CallPtr& call, Batch batch,
                         std::function<void(Result<Receipt>)> done) {
   const bool names = std::ranges::any_of(
       batch.reports, [](Report& report) { return named_process(report) != nullptr; });
-  if (!names || !is_loopback(call->request.peer))
+  const bool is_near = is_loopback(call->request.peer);
+  const auto own_word = [](const Backend& backend, Batch& said) {
+    if (said.by == ReportOrigin::run && !is_from_wrapper(backend, said))
+      said.by = ReportOrigin::agent;
+  };
+  if (!names || !is_near) {
+    if (is_near) own_word(call->backend, batch);
     return call->backend.append(std::move(batch), std::move(done));
+  }
   const auto shared = std::make_shared<Batch>(std::move(batch));
   call->backend.read(
-      [call, shared, done](StoreReader&) {
+      [call, shared, done, own_word](StoreReader&) {
         confirm_processes(call->request, *shared);
+        own_word(call->backend, *shared);
         call->backend.append(std::move(*shared), done);
       },
-      [call, shared, done](const Error&) { call->backend.append(std::move(*shared), done); });
+      [call, shared, done, own_word](const Error&) {
+        own_word(call->backend, *shared);
+        call->backend.append(std::move(*shared), done);
+      });
 }
 
 void keep_and_reply(Backend& backend, AuditEntry entry, Response response, const Reply& reply) {

@@ -88,7 +88,8 @@ void begin_again(const CallPtr& call, const HookEvent& event, bool is_subagent) 
   // A turn that Codex' `notify` reports late has a prompt too, but it is over.
   const bool goes_on =
       is_subagent ? std::ranges::find(said, ReportKind::tool_call, &Report::kind) != said.end()
-                  : said.size() == 1 && said.front().kind == ReportKind::user_input;
+                  : said.size() == 1 && (said.front().kind == ReportKind::user_input ||
+                                         said.front().name == resume_reports::woken);
   if (!goes_on) return;
   std::vector<Report> reports(1);
   reports[0].kind = ReportKind::start;

@@ -275,8 +275,13 @@ void act(const HooksOptions& options, const HookTarget& target, AgentReport& rep
   if (options.action == "status") return;
   if (const auto allowed = check_writable(*file); !allowed) return fail(allowed.error());
   // Hooks and servers may share a file; each keeps it as it was before its own install.
-  const auto backup = read_config(backup_of(*file).string() + (options.mcp ? "-mcp" : ""));
+  const auto kept_as = backup_of(*file).string() + (options.mcp ? "-mcp" : "");
+  const auto backup = read_config(kept_as);
   if (!backup) return fail(backup.error());
+  // A project that others made may have a link in its place, to any file of this user.
+  if (backup->path != kept_as)
+    return fail({ErrorCode::invalid, kept_as + " is a link to " + backup->path.string() +
+                                         ". Remove the link, then run the command again"});
   const auto text = text_after(options, agent, *file, *backup, target);
   if (!text) return fail(text.error());
   const auto after = text->value_or("");

@@ -24,6 +24,7 @@
 #include "core/store_queue.h"
 #include "core/summary.h"
 #include "ingest/joiner.h"
+#include "ingest/subagent_tasks.h"
 #include "privacy/content.h"
 #include "store/alert_acts.h"
 #include "store/change_notifier.h"
@@ -65,6 +66,7 @@ struct StoreThread::State {
   std::unique_ptr<Observer> observer;
   ChangeListener appends;
   Joiner joiner{Joiner::earlier_in(store)};
+  SubagentTasks subagent_tasks;
   RetentionRounds retention;
   bool log_saved = false;  ///< The log vanished, and the file is not open again yet.
   bool trouble_said = false;
@@ -229,6 +231,7 @@ struct StoreThread::State {
     batches.reserve(claimed.size());
     for (const auto& pending : claimed) {
       joiner.join(pending->batch);
+      subagent_tasks.join(pending->batch);
       batches.push_back(std::move(pending->batch));
     }
     const auto began = std::chrono::steady_clock::now();

@@ -21,6 +21,8 @@
 #include "ingest/turn_failure.h"
 #include "llm/provider.h"
 #include "privacy/content.h"
+#include "text/figures.h"
+#include "text/typed.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog::monitor {
@@ -211,6 +213,9 @@ TurnFailure turn_failure_in(const Members& members) {
     failure.kind = members.word({"error_type", "error"}, word_bytes_max);
     failure.text =
         members.text({"error_message", "error_details", "last_assistant_message", "message"});
+    for (const auto* name : {"error_details", "last_assistant_message", "message"})
+      if (auto more = members.text({name}); !more.empty() && more != failure.text)
+        failure.more += (failure.more.empty() ? "" : "\n") + more;
     return failure;
   }
   const Members said(*error);  // opencode, Copilot CLI
@@ -346,15 +351,67 @@ std::string_view waits_for(std::string_view event) {
   return is_question ? wait_reports::input : wait_reports::approval;
 }
 
+/// True if a hook of the user refused the stop before this one.
+bool is_refused_stop(const Members& members) {
+  const auto* active = members.find({"stop_hook_active"});
+  return active != nullptr && *active == true;
+}
+
+/// What goes on after the answer without the model, and what wakes it. Subagents are sessions of
+/// their own. Empty: nothing.
+std::string goes_on_in(const Members& members) {
+  constexpr std::size_t named_max = 3;
+  std::size_t running = 0;
+  std::string what;
+  if (const auto* tasks = members.find({"background_tasks"}); tasks != nullptr && tasks->is_array())
+    for (const auto& task : *tasks) {
+      if (!task.is_object()) continue;
+      const Members said(task);
+      const auto type = said.word({"type"}, word_bytes_max);
+      const auto status = said.word({"status"}, word_bytes_max);
+      if (type == "subagent" || type == "teammate" || (!status.empty() && status != "running"))
+        continue;
+      if (++running <= named_max)
+        what += (running == 1 ? ": " : ", ") +
+                said.word({"command", "description", "id"}, word_bytes_max);
+    }
+  std::string text;
+  if (running > 0)
+    text = counted_as(static_cast<std::int64_t>(running), "command") +
+           (running == 1 ? " runs" : " run") + what;
+  const auto* wakes = members.find({"session_crons"});
+  if (wakes == nullptr || !wakes->is_array() || wakes->empty() || !wakes->front().is_object())
+    return text;
+  const Members first(wakes->front());
+  return text + (text.empty() ? "" : "; ") + "wakes itself (" +
+         first.word({"cron", "schedule", "next_run", "id"}, word_bytes_max) + ")";
+}
+
+/// The answer is complete.
+Report complete_of(const Members& members) {
+  auto goes_on = goes_on_in(members);
+  if (goes_on.empty()) return make(ReportKind::idle);
+  return make(ReportKind::idle, std::string(idle_reports::goes_on), std::move(goes_on));
+}
+
+/// A prompt, or what the agent's own program says in a person's place.
+Report prompt_of(std::string prompt) {
+  if (!prompt.empty() && typed(prompt).empty())
+    return make(ReportKind::resume, std::string(resume_reports::woken), std::move(prompt));
+  return make(ReportKind::user_input, {}, std::move(prompt));
+}
+
 /// Reports of an agent that has ended its turn.
 std::vector<Report> stop_reports(const std::string& name, const Members& members) {
   std::vector<Report> reports;
+  if (is_refused_stop(members))
+    reports.push_back(make(ReportKind::resume, std::string(resume_reports::stop_refused)));
   if (name == "agent-turn-complete")
     reports.push_back(make(ReportKind::user_input, {}, prompt_in(members)));
   auto answer =
       members.text({"last_assistant_message", "prompt_response", "last-assistant-message"});
   if (!answer.empty()) reports.push_back(make(ReportKind::message, "assistant", std::move(answer)));
-  reports.push_back(make(ReportKind::idle));
+  reports.push_back(complete_of(members));
   return reports;
 }
 
@@ -374,7 +431,7 @@ std::vector<Report> reports_of(Meaning meaning, const std::string& name, const M
       if (members.text({"source"}) == "compact") return {make(ReportKind::compaction)};
       return {start_report()};
     case Meaning::prompt:
-      return {make(ReportKind::user_input, {}, prompt_in(members))};
+      return {prompt_of(prompt_in(members))};
     case Meaning::call:
       return call_reports(members);
     case Meaning::result:
@@ -417,13 +474,16 @@ std::vector<Report> reports_of(Meaning meaning, const std::string& name, const M
     case Meaning::stop_error:
       return failure_reports(members, now);
     case Meaning::sub_begin:
-      return {start_report()};
+      // It works from its start on, and no person prompts it.
+      return {start_report(), make(ReportKind::message, "hook", name)};
     case Meaning::sub_end: {
       std::vector<Report> reports;
       auto answer = members.text({"last_assistant_message"});
       if (!answer.empty())
         reports.push_back(make(ReportKind::message, "assistant", std::move(answer)));
-      reports.push_back(close_of({}));
+      // What it left running wakes it.
+      auto rest = complete_of(members);
+      reports.push_back(rest.name == idle_reports::goes_on ? std::move(rest) : close_of({}));
       return reports;
     }
     case Meaning::task_done:
@@ -450,6 +510,8 @@ std::string identity_of(Meaning meaning, const Members& members, std::string_vie
       break;
     case Meaning::prompt:
     case Meaning::stop:
+      // A turn that goes on after a refused stop stops again.
+      if (is_refused_stop(members)) return {};
       if (auto id = members.text({"turn_id", "turn-id"}); !id.empty()) return id;
       break;
     case Meaning::sub_begin:

@@ -52,15 +52,16 @@ SessionSpec spec_of(const TranscriptSession& conversation, TranscriptAgent agent
 
 json as_json(const TranscriptSession& conversation) {
   json calls = json::array();
-  for (const auto& [id, tool] : conversation.calls) calls.push_back({id, tool});
+  for (const auto& [id, tool] : conversation.calls)
+    calls.push_back({redact_identifier(id), redact_identifier(tool)});
   return {{"session", conversation.session},
           {"parent", conversation.parent},
           {"cwd", redact_identifier(conversation.cwd)},
-          {"model", conversation.model},
+          {"model", redact_identifier(conversation.model)},
           {"title", conversation.title},
           {"prompt", conversation.prompt},
-          {"turn", conversation.turn},
-          {"answer", conversation.answer},
+          {"turn", redact_identifier(conversation.turn)},
+          {"answer", redact_identifier(conversation.answer)},
           {"used", conversation.answer_tokens},
           {"steps", conversation.steps},
           {"tokens", conversation.tokens},

@@ -31,6 +31,8 @@ std::vector<Report> failed_turn(const TurnFailure& failure, WallTime now) {
   std::vector<Report> reports(3);
   // The turn is over, and so are its calls. The wait follows the error that it is for.
   reports[0].kind = ReportKind::idle;
+  reports[0].name = idle_reports::failed;
+  reports[0].content = text;
   reports[1].kind = ReportKind::message;
   reports[1].name = "error";
   reports[1].content = text;
@@ -38,8 +40,9 @@ std::vector<Report> failed_turn(const TurnFailure& failure, WallTime now) {
   reports[2].name = waits_for;
   reports[2].content = waits_for == wait_reports::input ? "the turn failed: " + text : text;
   if (waits_for == wait_reports::quota) {
-    reports[2].until = limit_end_in_text(failure.text, now);
-    reports[2].provider = provider_in_text(failure.text);
+    const auto all = failure.text + "\n" + failure.more;
+    reports[2].until = limit_end_in_text(all, now);
+    reports[2].provider = provider_in_text(all);
   }
   return reports;
 }

@@ -16,6 +16,7 @@ namespace watchdog::monitor {
 struct TurnFailure {
   std::string kind{};
   std::string text{};
+  std::string more{};       ///< Its other texts: one of them may say when a limit ends.
   std::int64_t status = 0;  ///< HTTP; 0: not said.
 };
 

@@ -97,7 +97,9 @@ bool PgConnection::connect() {
   PQsetNoticeProcessor(
       connection_, [](void*, const char*) {}, nullptr);
   // A writer that is stopped within its turn would stop all others: the server ends its turn.
-  run("SET search_path TO watchdog, pg_catalog, pg_temp; SET client_encoding TO 'UTF8'; SET "
+  // PostgreSQL looks into pg_catalog first where the path does not name it, so nothing in the
+  // schema replaces a function of the server.
+  run("SET search_path TO watchdog, pg_temp; SET client_encoding TO 'UTF8'; SET "
       "statement_timeout TO 60000; "
       "SET lock_timeout TO 15000; SET idle_in_transaction_session_timeout TO " +
       std::to_string(busy_max_ms_));

@@ -113,6 +113,7 @@ void PgServer::refuse_version(std::int64_t version, ErrorCode code) const {
 }
 
 void PgServer::check_tables() {
+  refuse_foreign_schema();
   const auto found = version();
   if (found == 0) {
     throw SqlFailure{Error{ErrorCode::not_found,
@@ -132,9 +133,11 @@ void PgServer::check_tables() {
 
 /// Functions and tables of another role's schema would run with the rights of this one.
 void PgServer::refuse_foreign_schema() {
+  connection_.run("SET search_path TO pg_catalog");
   const auto foreign = number(
       "SELECT count(*) FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles r ON r.oid = "
       "n.nspowner WHERE n.nspname = 'watchdog' AND r.rolname <> current_user AND NOT r.rolsuper");
+  connection_.run("SET search_path TO watchdog, pg_temp");
   if (foreign == 0) return;
   throw SqlFailure{
       Error{ErrorCode::invalid,

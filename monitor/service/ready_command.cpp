@@ -47,6 +47,8 @@ bool has_label(const Description& description, const std::vector<std::string>& a
   return false;
 }
 
+/// A reporter's word is not enough: `run` is the origin only of a wrapper that was found to hold
+/// its connection, or of one on another machine, which has a token.
 bool knows_process(const History& history) {
   return history.notes->process_found ||
          std::ranges::any_of(history.sources, [](const SourceNote& note) {

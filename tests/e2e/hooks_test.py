@@ -168,6 +168,22 @@ class Hooks(unittest.TestCase):
         self.assertTrue(link.is_symlink())
         self.assertEqual(real.read_bytes(), b"{}\n")
 
+    def test_no_backup_is_written_through_a_link(self):
+        for arguments, file, backup in ((("claude-code",), FILES["claude-code"], BEFORE), (("claude-code", "--mcp"), MCP_FILES["claude-code"], BEFORE + "-mcp")):
+            with self.subTest(file):
+                path = self.put(file, b'{"x": "$(touch owned)"}')
+                mine = self.put("mine", b"# as it was\n")
+                link = path.parent / (path.name + backup)
+                link.symlink_to(mine)
+                for target in (mine, self.home / "missing"):
+                    link.unlink()
+                    link.symlink_to(target)
+                    before = self.tree()
+                    for action in ("install", "remove"):
+                        self.assertIn("is a link to", self.run_hooks(action, *arguments, code=REFUSED).stderr)
+                    self.assertEqual(self.tree(), before)
+                path.unlink()
+
     def test_a_refused_file_stays_as_it_is(self):
         for what, content, why in (
                 ("broken", b'{\n  "a": 1\n  "b": 2\n}\n', f"{self.home}/{FILES['gemini-cli']}:3: a comma is missing"),

@@ -586,6 +586,12 @@ class ProxyTest(unittest.TestCase):
                 self.assertNotIn(b"secret", head)
                 self.assertEqual(re.findall(rb"\r\nCookie: ([^\r]*)", head), [kept] if kept else [])
 
+    def test_a_token_in_the_referrer_stays_here(self):
+        self.begin(lambda connection, head, body: respond(connection, b"{}"))
+        for referrer, kept in ((b"http://a.lan/t/secret/ui/", []), (b"http://a.lan/ui/", [b"http://a.lan/ui/"])):
+            self.assertEqual(self.response(get(b"/v1/models", b"Referer: %s\r\nConnection: close\r\n" % referrer))[0], 200)
+            self.assertEqual(re.findall(rb"\r\nReferer: ([^\r]*)", self.upstream.requests.get(timeout=PATIENCE_S)[0]), kept)
+
     def test_the_offer_of_another_protocol_is_passed_over_and_the_request_answered(self):
         self.begin(lambda connection, head, body: respond(connection, b"{}"))
         for offer in (b"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n", b"Upgrade: TLS/1.2\r\n", b"Upgrade: h2c, foo/2\r\n"):

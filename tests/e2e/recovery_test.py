@@ -72,6 +72,8 @@ class RecoveryTest(unittest.TestCase):
         # Anybody may report a wait of a session that nobody knows.
         self.ask("POST", SESSIONS, {"sessionId": "stranger", "labels": {"team": "other"}})
         self.report("stranger", work, over)
+        # To call oneself a wrapper proves nothing.
+        self.ask("POST", f"{SESSIONS}/claims/events?source=run", [{"kind": "start"}, over])
         self.report("goes-on", over, work)
         self.report("ended", over, {"kind": "end", "outcome": "completed"})
         self.report("later", over | {"until_ms": now + 3_600_000})

@@ -19,7 +19,7 @@ namespace watchdog {
 enum class Pattern : std::uint8_t {
   none,
   no_state_change,       ///< iterations without a state change
-  repetition,            ///< repetition; always shown by its kind, R1 … R14
+  repetition,            ///< repetition; always shown by its kind, R1 … R15
   below_pace,            ///< below its own pace
   silence,               ///< heartbeats stopped
   server_status,         ///< the state of the model server
@@ -40,6 +40,7 @@ enum class Pattern : std::uint8_t {
   restated_text,         ///< messages that say what earlier ones said, in other words
   same_failure,          ///< a call that fails in the same way each time, with other work between
   rephrased_calls,       ///< one tool is asked for the same in other words
+  repeated_turns,        ///< turns, or requests to the model, that begin or end as before
 
   // The codes by which schemas and older programs name them.
   F1 = no_state_change,
@@ -64,13 +65,14 @@ enum class Pattern : std::uint8_t {
   R12 = restated_text,
   R13 = same_failure,
   R14 = rephrased_calls,
+  R15 = repeated_turns,
 };
 
 template <>
 struct Names<Pattern> {
-  static constexpr std::string_view all[] = {"none", "F1", "F2",  "F3",  "F4",  "F5",  "F6", "F7",
-                                             "R1",   "R2", "R3",  "R4",  "R5",  "R6",  "R7", "R7b",
-                                             "R8",   "R9", "R10", "R11", "R12", "R13", "R14"};
+  static constexpr std::string_view all[] = {
+      "none", "F1", "F2", "F3",  "F4", "F5", "F6",  "F7",  "R1",  "R2",  "R3",  "R4",
+      "R5",   "R6", "R7", "R7b", "R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15"};
 };
 
 inline constexpr std::size_t pattern_count =
@@ -84,7 +86,7 @@ inline constexpr std::size_t pattern_count =
 /// Returns true for signs that are too weak to count as a loop, however often they come. A session
 /// with one of them stays suspect until a model, or the agent itself, says that it loops.
 [[nodiscard]] constexpr bool is_graded(Pattern pattern) noexcept {
-  return pattern >= Pattern::restated_text;
+  return pattern >= Pattern::restated_text && pattern <= Pattern::rephrased_calls;
 }
 
 /// How a tool's calls count for repetition.
@@ -218,6 +220,7 @@ struct Policy {
     set(Pattern::restated_text, 8, 0);
     set(Pattern::same_failure, 5, 0);
     set(Pattern::rephrased_calls, 5, 0);
+    set(Pattern::repeated_turns, 5, 8);
     return bounds;
   }
 

@@ -250,6 +250,19 @@ struct SameFailure {
   Streak times{};            ///< How often.
 };
 
+/// What comes again from turn to turn, or from request to request, without work between.
+struct TurnRepetition {
+  Streak stops{};             ///< Ends of the turn that a hook of the user refused.
+  Streak requests{};          ///< Requests to the model that were answered before.
+  Streak failures{};          ///< Turns that ended with the same error.
+  std::uint64_t failure = 0;  ///< Digest of that error.
+  Streak laps{};              ///< Compactions after which the agent began as it had before.
+  bool begins = false;        ///< The next step is the first one after a compaction.
+
+  /// Returns the longest of them.
+  [[nodiscard]] const Streak& longest() const noexcept;
+};
+
 /// A confirmed repetition, kept until enough is new.
 struct Alarm {
   Pattern pattern = Pattern::none;  ///< The pattern; `none`: there is no alarm.
@@ -313,8 +326,12 @@ class Repetition {
   void fold_text_repetition(Seq seq);
   /// Folds in a compaction of the context.
   void fold_compaction(Seq seq);
-  /// Revokes the newest answer, because it is requested again.
-  void fold_retry();
+  /// Revokes the newest answer, because it is requested again. `name`: see `asked_again`.
+  void fold_retry(std::string_view name, Seq seq);
+  /// Folds in an end of the turn that a hook of the user refused.
+  void fold_refused_stop(Seq seq);
+  /// Folds in a turn that ended with an error.
+  void fold_failed_turn(std::string_view error, Seq seq);
   /// Starts again after a user's input; known steps stay known.
   void fold_user_input(Seq seq);
 
@@ -364,6 +381,11 @@ class Repetition {
   Seq state_seq = 0;                ///< The newest change of state that was new, or had no data.
   Alarm alarm;                      ///< The confirmed repetition.
   std::string tool;                 ///< The newest finished call's, its first 64 bytes.
+  TurnRepetition turns;             ///< Of `repeated_turns`.
+  Streak looks;                     ///< Calls that waited for something, and saw nothing new.
+  std::int32_t hurried = 0;         ///< Those of them that came too fast to be a wait.
+  bool is_hurried = false;          ///< The result that is folded in next came so fast.
+  Instant finished_at{};            ///< When the newest call finished.
 
  private:
   void fold_step(Step step, ToolUse use, bool malformed, const Policy& policy);

@@ -177,6 +177,8 @@ inline constexpr std::string_view failed =
 inline constexpr std::string_view reminder = "reminder";
 /// The monitor: the last of the awaited children ended.
 inline constexpr std::string_view children = "children";
+/// The answer is complete, and `content` says what goes on without the model, or what wakes it.
+inline constexpr std::string_view goes_on = "goes_on";
 }  // namespace idle_reports
 
 /// The subject of a wait, the `name` of a report of kind `wait`. Agents may use other words.
@@ -193,6 +195,17 @@ inline constexpr std::string_view children = "children";  ///< The sessions that
 inline constexpr std::string_view all[] = {approval, input,    login, billing,
                                            quota,    overload, retry, children};
 }  // namespace wait_reports
+
+/// Why an agent works on without a person, the `name` of a report of kind `resume`.
+namespace resume_reports {
+inline constexpr std::string_view woken = "woken";  ///< What it left running woke it.
+/// A hook of the user refused the end of the turn.
+inline constexpr std::string_view stop_refused = "stop_refused";
+}  // namespace resume_reports
+
+/// The `name` of a report of kind `retry` for a request to the model that got its whole answer, or
+/// that its client gave up, and that came again. Another retry follows an error.
+inline constexpr std::string_view asked_again = "asked_again";
 
 /// The `name` of a report of kind `start` that adds a process to a running session. The monitor
 /// found the process by its connection, and looks every 2 s whether it still runs.
@@ -397,6 +410,8 @@ struct Marks {
   std::uint8_t text_repeats =
       0;                        ///< Of a message: how often its text begins to repeat itself; to 2.
   std::uint8_t exit_code = 0;   ///< Of a failed command; 0: not known.
+  bool waits = false;           ///< Of arguments: the call only waits for something that runs.
+  bool reads_only = false;      ///< Of arguments: the call changes no file.
   std::vector<Field> fields{};  ///< Of arguments that are an object.
   /// Of arguments: the smallest digests of their words and pairs of words, ascending. Of a message:
   /// a quarter of those of its prose, at most `prose_sample_max`.

@@ -64,7 +64,7 @@ void read_patterns(Fields& fields, PolicyPatch& patch) {
     const auto pattern = named<Pattern>(name);
     const auto path = "patterns." + name;
     if (!pattern) {
-      fields.fail(ErrorCode::invalid, path, "is not a pattern; R1 to R14 are");
+      fields.fail(ErrorCode::invalid, path, "is not a pattern; R1 to R15 are");
     } else if (!value.is_object()) {
       fields.fail(ErrorCode::malformed, path, "must be an object {suspect, stuck}");
     } else {

@@ -36,12 +36,13 @@ template <class V> void each_part(Round& x, V&& v) { v(x.number, x.open, x.finis
 template <class V> void each_part(MessageRepetition& x, V&& v) { v(x.newest, x.same, x.any, x.text_repeats); }
 template <class V> void each_part(ProseRepetition& x, V&& v) { v(x.words, x.at, x.restated, x.before); }
 template <class V> void each_part(SameFailure& x, V&& v) { v(x.call, x.result, x.since, x.times); }
+template <class V> void each_part(TurnRepetition& x, V&& v) { v(x.stops, x.requests, x.failures, x.failure, x.laps, x.begins); }
 template <class V> void each_part(Alarm& x, V&& v) { v(x.pattern, x.first, x.last, x.count, x.recovered); }
 template <class V> void each_part(Repetition& x, V&& v) {
   v(x.steps, x.score, x.evidence, x.echo, x.same_result, x.same_error, x.thrash, x.unparsed, x.compactions, x.barren,
     x.rounds, x.states, x.stepped, x.messages, x.before_answer, x.known_steps, x.known_states, x.round, x.graced, x.novel,
     x.state_seq, x.alarm, x.tool);
-  v.later(x.loop, x.circling, x.rephrased, x.failure, x.prose);
+  v.later(x.loop, x.circling, x.rephrased, x.failure, x.prose, x.turns, x.looks, x.hurried, x.finished_at);
 }
 template <class V> void each_part(Pace::Samples& x, V&& v) { v(x.kind, x.count, x.mean, x.deviations); }
 template <class V> void each_part(Pace& x, V&& v) { v(x.samples); }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 
 namespace watchdog {
@@ -27,7 +28,71 @@ constexpr std::array tool_names{
     ToolName{"local_shell", shell_family},        //
     ToolName{"container.exec", shell_family},     //
     ToolName{"run_shell_command", shell_family},  // Gemini CLI
+    ToolName{"execute_bash", shell_family},       // OpenHands
     ToolName{"apply_patch", patch_family},        // Codex
+};
+
+struct PurposeRow {
+  std::string_view tool;
+  ToolPurpose purpose;
+};
+/// Other names than those of shells. A tool that does something else is not here.
+constexpr PurposeRow purposes[] = {
+    // Claude Code
+    {"BashOutput", ToolPurpose::waits},
+    {"TaskOutput", ToolPurpose::waits},
+    {"AgentOutputTool", ToolPurpose::waits},
+    {"Monitor", ToolPurpose::waits},
+    {"Read", ToolPurpose::reads},
+    {"Grep", ToolPurpose::reads},
+    {"Glob", ToolPurpose::reads},
+    {"LS", ToolPurpose::reads},
+    {"WebFetch", ToolPurpose::reads},
+    {"WebSearch", ToolPurpose::reads},
+    {"TodoWrite", ToolPurpose::reads},
+    // Codex
+    {"write_stdin", ToolPurpose::may_wait},
+    {"wait", ToolPurpose::waits},
+    {"wait_agent", ToolPurpose::waits},
+    {"update_plan", ToolPurpose::reads},
+    {"view_image", ToolPurpose::reads},
+    {"web_search", ToolPurpose::reads},
+    // opencode
+    {"read", ToolPurpose::reads},
+    {"grep", ToolPurpose::reads},
+    {"glob", ToolPurpose::reads},
+    {"list", ToolPurpose::reads},
+    {"webfetch", ToolPurpose::reads},
+    {"todowrite", ToolPurpose::reads},
+    {"todoread", ToolPurpose::reads},
+    // Gemini CLI
+    {"read_file", ToolPurpose::reads},
+    {"read_many_files", ToolPurpose::reads},
+    {"list_directory", ToolPurpose::reads},
+    {"search_file_content", ToolPurpose::reads},
+    {"grep_search", ToolPurpose::reads},
+    {"google_web_search", ToolPurpose::reads},
+    {"web_fetch", ToolPurpose::reads},
+    {"write_todos", ToolPurpose::reads},
+    // Copilot CLI
+    {"read_bash", ToolPurpose::waits},
+    {"read_agent", ToolPurpose::waits},
+    {"view", ToolPurpose::reads},
+    {"rg", ToolPurpose::reads},
+    // Visual Studio Code, Roo Code
+    {"get_terminal_output", ToolPurpose::waits},
+    {"await_terminal", ToolPurpose::waits},
+    {"read_command_output", ToolPurpose::waits},
+    // Cursor, Windsurf
+    {"command_status", ToolPurpose::waits},
+    {"codebase_search", ToolPurpose::reads},
+    {"list_dir", ToolPurpose::reads},
+    // Browsers
+    {"browser_wait_for", ToolPurpose::waits},
+    {"browser_snapshot", ToolPurpose::reads},
+    // The Model Context Protocol: tasks
+    {"tasks/get", ToolPurpose::waits},
+    {"tasks/result", ToolPurpose::waits},
 };
 
 constexpr std::array<std::string_view, 4> texts{"command", "cmd", "input", "patch"};
@@ -157,12 +222,24 @@ std::string_view tool_family(std::string_view tool) noexcept {
   return row == tool_names.end() ? tool : row->family;
 }
 
+ToolPurpose purpose_of_tool(std::string_view tool) noexcept {
+  // A tool of a server of tools: mcp__server__tool.
+  const auto own = tool.rfind("__");
+  if (tool.starts_with("mcp__") && own != tool.npos) tool.remove_prefix(own + 2);
+  const auto* row = std::ranges::find(purposes, tool, &PurposeRow::tool);
+  if (row != std::end(purposes)) return row->purpose;
+  return tool_family(tool) == shell_family ? ToolPurpose::command : ToolPurpose::unknown;
+}
+
 bool is_one_text(std::string_view tool) noexcept {
   const auto family = tool_family(tool);
   return family == shell_family || family == patch_family;
 }
 bool is_the_text(std::string_view member) noexcept {
   return std::ranges::find(texts, member) != texts.end();
+}
+bool is_typed_text(std::string_view member) noexcept {
+  return member == "chars" || is_the_text(member);
 }
 bool is_beside_the_text(std::string_view member) noexcept {
   return std::ranges::find(beside, member) != beside.end();

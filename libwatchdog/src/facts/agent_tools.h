@@ -15,10 +15,22 @@ inline constexpr std::string_view denied_call = "denied:";
 /// A name that is not in the table is its own family.
 [[nodiscard]] std::string_view tool_family(std::string_view tool) noexcept;
 
+/// What a call is for, as far as its tool's name says it.
+enum class ToolPurpose : std::uint8_t {
+  unknown,   ///< anything
+  command,   ///< the command in its arguments says it
+  reads,     ///< it reads, searches or keeps a plan, and changes no file
+  waits,     ///< it waits for something that runs, or looks how far that is
+  may_wait,  ///< it waits if it sends no text
+};
+[[nodiscard]] ToolPurpose purpose_of_tool(std::string_view tool) noexcept;
+
 /// True for tools whose call is one text: a command or a patch.
 [[nodiscard]] bool is_one_text(std::string_view tool) noexcept;
 /// True for the argument that holds this text. `member` is in lower case.
 [[nodiscard]] bool is_the_text(std::string_view member) noexcept;
+/// True for the argument that holds what is typed into a program that runs. Likewise.
+[[nodiscard]] bool is_typed_text(std::string_view member) noexcept;
 /// True for an argument that only describes the call, such as a time limit or a purpose.
 [[nodiscard]] bool is_beside_the_text(std::string_view member) noexcept;
 

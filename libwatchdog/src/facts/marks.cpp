@@ -6,8 +6,8 @@ namespace watchdog {
 namespace {
 
 /// Of the bytes below: form, flags, identity, count and entries of fields, of shingles; last the
-/// exit code, where there is one. Numbers as this machine has them: a store does not move between
-/// byte orders.
+/// exit code and further flags, where there are such. Numbers as this machine has them: a store
+/// does not move between byte orders.
 constexpr char form = 1;
 
 enum Flag : unsigned {
@@ -19,6 +19,9 @@ enum Flag : unsigned {
   printed = 64,
   worded = 128
 };
+
+/// Flags of a last byte, which is left out without them.
+enum LaterFlag : unsigned { waits = 1, reads_only = 2 };
 
 template <class Number>
 void put(std::string& bytes, Number number) {
@@ -58,6 +61,8 @@ std::string encoded(const Marks& marks) {
   put(bytes, static_cast<std::uint8_t>(marks.shingles.size()));
   for (const auto shingle : marks.shingles) put(bytes, shingle);
   if (marks.exit_code != 0) put(bytes, marks.exit_code);
+  const unsigned later = (marks.waits ? waits : 0U) | (marks.reads_only ? reads_only : 0U);
+  if (later != 0) put(bytes, static_cast<std::uint8_t>(later));
   return bytes;
 }
 
@@ -93,6 +98,10 @@ std::optional<Marks> decoded_marks(std::string_view bytes) {
     if (!read_number(bytes, shingle)) return std::nullopt;
   }
   if ((flags & exited) != 0 && !read_number(bytes, marks.exit_code)) return std::nullopt;
+  std::uint8_t later = 0;
+  if (!bytes.empty() && !read_number(bytes, later)) return std::nullopt;
+  marks.waits = (later & waits) != 0;
+  marks.reads_only = (later & reads_only) != 0;
   return marks;
 }
 

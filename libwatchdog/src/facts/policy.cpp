@@ -123,7 +123,7 @@ Result<void> check(const PolicyPatch& patch) {
   ranges.check(patch.recovery_changes, 1, 100, "recoveryChanges");
   for (const auto& [pattern, bounds] : patch.patterns) {
     const auto field = "patterns." + std::string(name_of(pattern));
-    if (!is_repetition(pattern)) return refusal(field, "is not a pattern of repetition, R1 to R14");
+    if (!is_repetition(pattern)) return refusal(field, "is not a pattern of repetition, R1 to R15");
     ranges.check(bounds.suspect, 0.5, 1e6, field + ".suspect");
     ranges.check(bounds.stuck, 0, 1e6, field + ".stuck");
   }

@@ -100,6 +100,9 @@ Attention attention_of(SessionState state) noexcept {
 Standing standing_of(const StandingFacts& facts) noexcept {
   if (is_end(facts.lifecycle)) return standing_of_end(facts.lifecycle, facts.settled);
   const auto state = state_of(facts);
+  // It waits for children only while one of them works.
+  if (state == SessionState::waiting && facts.waits_for == wait_reports::children)
+    return {state, Attention::working};
   return {state, attention_of(state)};
 }
 

@@ -7,10 +7,12 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "facts/agent_tools.h"
 #include "facts/digest.h"
 #include "facts/role.h"
+#include "facts/shell_command.h"
 #include "judge/prose.h"
 #include "judge/text_loop.h"
 #include "judge/variation.h"
@@ -152,6 +154,7 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
     fold(text, folded_);
     shingles_.add_words(folded_);
     words_ += words_in(text);
+    if (is_typed_) note_typed(text);
     return value(digest_of_text(folded_),
                  folded_.size() <= atomic_max && folded_.find(' ') == std::string::npos);
   }
@@ -164,6 +167,8 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
     frames_.back().key = digest_of(folded_);
     if (frames_.size() == 1) {
       is_text_ = is_the_text(folded_);
+      is_typed_ = is_typed_text(folded_);
+      has_command_ = has_command_ || folded_ == "command" || folded_ == "cmd";
       is_beside_ = is_beside_the_text(folded_);
     }
     return true;
@@ -178,6 +183,10 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
   [[nodiscard]] std::uint64_t digest() const { return whole_; }
   /// The words of all texts among the values.
   [[nodiscard]] const WordCount& words() const { return words_; }
+  /// What the arguments type into a shell or a program; nothing: they have no such member.
+  [[nodiscard]] const std::optional<std::string>& typed() const { return typed_; }
+  /// True if the arguments have a command, whatever the tool is called.
+  [[nodiscard]] bool has_command() const { return has_command_; }
   /// The digest of the one text among the arguments, whatever its name. 0 where there is none.
   [[nodiscard]] std::uint64_t digest_of_one_text() const { return has_text_ ? one_text_ : 0; }
 
@@ -187,6 +196,15 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
     std::uint64_t key = 0;  ///< Of the member that is being read.
     std::uint64_t sum = 0;
   };
+
+  /// A command may be a list of words, the last of which is one for a shell.
+  void note_typed(std::string_view text) {
+    constexpr std::size_t typed_max = 8'192;
+    if (!typed_) typed_.emplace();
+    if (typed_->size() > typed_max) return;
+    if (!typed_->empty()) *typed_ += '\n';
+    *typed_ += text.substr(0, typed_max);
+  }
 
   bool open(bool object) {
     if (frames_.size() == depth_max) return false;
@@ -236,7 +254,36 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
   bool has_text_ = false;
   bool is_text_ = false;    ///< The member of the outermost object that is being read,
   bool is_beside_ = false;  ///< likewise.
+  bool is_typed_ = false;   ///< likewise.
+  bool has_command_ = false;
+  std::optional<std::string> typed_;
 };
+
+/// What a call is for. `typed`: the text among its arguments, if it has one.
+void mark_purpose(Marks& marks, std::string_view tool, const std::optional<std::string>& typed,
+                  bool is_command) {
+  auto of_tool = purpose_of_tool(tool);
+  if (of_tool == ToolPurpose::unknown && is_command) of_tool = ToolPurpose::command;
+  switch (of_tool) {
+    case ToolPurpose::command: {
+      const auto purpose = typed ? purpose_of_command(*typed) : CommandPurpose{};
+      marks.waits = purpose.waits;
+      marks.reads_only = purpose.reads_only;
+      break;
+    }
+    case ToolPurpose::may_wait:
+      marks.waits = marks.reads_only = !typed || typed->empty();
+      break;
+    case ToolPurpose::waits:
+      marks.waits = marks.reads_only = true;
+      break;
+    case ToolPurpose::reads:
+      marks.reads_only = true;
+      break;
+    case ToolPurpose::unknown:
+      break;
+  }
+}
 
 /// Returns whether secrets were taken out of the text before it was sent, and a digest of the whole
 /// came with it.
@@ -270,6 +317,7 @@ Marks marks_of_arguments(const Report& report) {
       marks.worded = asks_in_words(canonical.words());
       const auto text_alone = canonical.digest_of_one_text();
       if (one_text && text_alone != 0) marks.identity = text_alone;
+      mark_purpose(marks, report.name, canonical.typed(), canonical.has_command());
     } else {
       // A shell's test begins with a bracket too.
       const auto second = text.find_first_not_of(" \t\r\n", first + 1);
@@ -284,6 +332,7 @@ Marks marks_of_arguments(const Report& report) {
     fold(text, folded);
     shingles.add_words(folded);
     marks.worded = !one_text && asks_in_words(words_in(text));
+    mark_purpose(marks, report.name, std::string(text), false);
     marks.identity = one_text ? digest_of_text(folded) : digest_of(folded);
   }
   if (says_less_than_hash(report)) marks.identity = digest_of(report.hash);

@@ -69,6 +69,19 @@ Health doubted(const History& history, const Policy& policy, const Finding& foun
   return health;
 }
 
+/// Of a session at rest: what its latest turns repeat. Its stop, request or error is its newest
+/// event, so the next turn begins where this one began.
+Health rested(const History& history, const Policy& policy) {
+  const auto& turn = history.repetition->turns.longest();
+  const auto& bounds = policy.patterns[static_cast<std::size_t>(Pattern::repeated_turns)];
+  const bool confirmed = bounds.stuck > 0 && turn.count >= bounds.stuck;
+  if (!confirmed && turn.count < bounds.suspect)
+    return {.kind = HealthKind::idle, .evidence = {history.change_seq}};
+  return {.kind = confirmed ? HealthKind::looping : HealthKind::suspect,
+          .pattern = Pattern::repeated_turns,
+          .evidence = {turn.first, history.seq}};
+}
+
 /// True if something besides the next report would show that the agent works, or is gone.
 bool is_observable(const History& history) {
   return history.heartbeats > 0 || history.pid > 0 || !history.open_calls->empty() ||
@@ -85,7 +98,7 @@ Health awake(const History& history, const Policy& policy, Instant now) {
   Health health = without_trouble(history);
   if (history.lifecycle == Lifecycle::idle) {
     const bool at_rest = history.open_calls->empty() && server_note(history) == nullptr;
-    if (at_rest) return {.kind = HealthKind::idle, .evidence = {history.change_seq}};
+    if (at_rest) return rested(history, policy);
     return health;
   }
 

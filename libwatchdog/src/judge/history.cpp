@@ -21,6 +21,8 @@ constexpr std::size_t kept_name_bytes = 64;
 constexpr std::size_t turn_id_chars = 256;
 constexpr int turn_depth_max = 1'000;
 constexpr std::size_t why_chars_max = 200;
+/// Who looks again sooner does not wait.
+constexpr Millis hurry_max{2'000};
 
 /// No deadline and no announcement is longer than a week.
 Millis bounded(Millis time) {
@@ -46,15 +48,6 @@ void resume(History& history, Instant now) {
     history.notes.edit().asks = {};
   }
   if (!history.notes->idle_why.empty()) history.notes.edit().idle_why.clear();
-}
-
-/// True if it waits for a person because of one call, and that call is still open. The reports of
-/// other calls do not end such a wait.
-bool waits_for_call(const History& history) {
-  const auto call = history.notes->wait_call;
-  return history.lifecycle == Lifecycle::waiting && call != 0 &&
-         std::any_of(history.open_calls->begin(), history.open_calls->end(),
-                     [&](const OpenCall& open) { return open.seq == call; });
 }
 
 /// Ends a wait after a report of a call, unless it waits because of another call that is open.
@@ -241,6 +234,10 @@ void finish_call(History& history, const Event& event, const Policy& policy) {
   const std::string_view name = call ? std::string_view(call->name) : event.report.name;
   note_call(history, event.report, name);
   auto& repetition = history.repetition.edit();
+  // An owner who says that a tool polls knows its pace.
+  repetition.is_hurried = event.tick - repetition.finished_at < hurry_max &&
+                          policy.tools.find(std::string(name)) == policy.tools.end();
+  repetition.finished_at = event.tick;
   const bool timed_out = event.report.kind == ReportKind::tool_timeout;
   const bool known_timeout =
       timed_out && !repetition.add_timeout(call ? call->mark : unknown_call(event.report.name));
@@ -336,6 +333,9 @@ bool outlasts_a_reminder(const History& history) {
 void claim_idle(History& history, const Event& event, const Policy& policy) {
   const Report& report = event.report;
   if (report.name == idle_reports::reminder && outlasts_a_reminder(history)) return;
+  // It rests in truth: the newest stop was not refused.
+  if (report.name == idle_reports::reminder && history.repetition.has())
+    history.repetition.edit().turns.stops = {};
   const bool was_idle = history.lifecycle == Lifecycle::idle;
   const bool is_relayed = report.name == idle_reports::relayed;
   // The proxy's own reason for a rest; an agent's texts are left out of alerts.
@@ -352,9 +352,11 @@ void claim_idle(History& history, const Event& event, const Policy& policy) {
   if (is_relayed) return;
   drop_calls(history, event.seq, policy, [](const OpenCall&) { return true; });
   const bool failed = report.name == idle_reports::failed;
-  if (!failed && report.name != idle_reports::interrupted) return;
+  if (failed) history.repetition.edit().fold_failed_turn(report.content, event.seq);
+  const bool goes_on = report.name == idle_reports::goes_on;
+  if (!failed && !goes_on && report.name != idle_reports::interrupted) return;
   auto why = report.name;
-  if (failed && !report.content.empty()) why += ": " + report.content;
+  if ((failed || goes_on) && !report.content.empty()) why += ": " + report.content;
   history.notes.edit().idle_why = first_characters(why, why_chars_max);
 }
 
@@ -444,20 +446,6 @@ void fold_process(History& history, const ProcessFacts& process) {
   history.machine = machine_of(process);
 }
 
-/// The open call that a wait is for, where it names one. Said again without a name (as a
-/// notification beside the request), it stays the same one.
-Seq call_waited_for(const History& history, const Report& wait) {
-  if (wait.call_id.empty()) {
-    const bool again = waits_for_call(history) && history.notes->waiting_for == wait.name;
-    return again ? history.notes->wait_call : 0;
-  }
-  const auto id = first_characters(wait.call_id, kept_name_bytes);
-  const auto& calls = *history.open_calls;
-  const auto found = std::find_if(calls.begin(), calls.end(),
-                                  [&](const OpenCall& call) { return call.call_id == id; });
-  return found == calls.end() ? 0 : found->seq;
-}
-
 /// Another process of the session goes on, and must be found first.
 void lose_process(History& history, Instant when) {
   history.pid = 0;
@@ -543,6 +531,10 @@ void fold_wait(History& history, const Event& event) {
 }
 
 void fold_resume(History& history, const Event& event) {
+  const auto& why = event.report.name;
+  if (why == resume_reports::stop_refused) history.repetition.edit().fold_refused_stop(event.seq);
+  if (why == resume_reports::stop_refused || why == resume_reports::woken)
+    return resume(history, event.tick);
   if (history.lifecycle != Lifecycle::waiting) return;
   const auto& of = event.report.call_id;
   if (!of.empty() && !answer_ask(history.notes.edit(), of)) return;
@@ -635,7 +627,7 @@ void fold_by_kind(History& history, const Event& event, const Policy& policy) {
     case ReportKind::compaction:
       return history.repetition.edit().fold_compaction(event.seq);
     case ReportKind::retry:
-      if (history.repetition.has()) history.repetition.edit().fold_retry();
+      if (history.repetition.has()) history.repetition.edit().fold_retry(report.name, event.seq);
       return;
     case ReportKind::opinion:
       if (const auto* opinion = std::get_if<Opinion>(&report.detail))

@@ -8,6 +8,9 @@
 namespace watchdog {
 namespace {
 
+constexpr std::size_t subject_chars_max = 64;
+constexpr std::size_t why_chars_max = 200;
+
 std::uint64_t digest_unless_empty(std::string_view text) {
   return text.empty() ? 0 : digest_of(text);
 }
@@ -25,7 +28,6 @@ void show(Notes& notes, const OpenAsk& ask) {
 }  // namespace
 
 void begin_wait(Notes& notes, const Event& wait, Seq open_call) {
-  constexpr std::size_t subject_chars_max = 64, why_chars_max = 200;
   notes.waiting_for = first_characters(wait.report.name, subject_chars_max);
   notes.wait_why = first_characters(wait.report.content, why_chars_max);
   notes.wait_call = open_call;
@@ -44,6 +46,25 @@ void begin_wait(Notes& notes, const Event& wait, Seq open_call) {
   auto& asks = notes.asks.edit();
   if (asks.size() == open_asks_max) asks.erase(asks.begin());
   asks.push_back(std::move(ask));
+}
+
+bool waits_for_call(const History& history) {
+  const auto call = history.notes->wait_call;
+  return history.lifecycle == Lifecycle::waiting && call != 0 &&
+         std::any_of(history.open_calls->begin(), history.open_calls->end(),
+                     [&](const OpenCall& open) { return open.seq == call; });
+}
+
+Seq call_waited_for(const History& history, const Report& wait) {
+  if (wait.call_id.empty()) {
+    const bool again = waits_for_call(history) && history.notes->waiting_for == wait.name;
+    return again ? history.notes->wait_call : 0;
+  }
+  const auto id = first_characters(wait.call_id, subject_chars_max);
+  const auto& calls = *history.open_calls;
+  const auto found = std::find_if(calls.begin(), calls.end(),
+                                  [&](const OpenCall& call) { return call.call_id == id; });
+  return found == calls.end() ? 0 : found->seq;
 }
 
 bool answer_ask(Notes& notes, std::string_view id) {

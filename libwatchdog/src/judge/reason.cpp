@@ -76,6 +76,20 @@ std::string failure_in(const Words& words) {
   return failed && !words.failure.empty() ? ": " + words.failure : std::string();
 }
 
+/// What comes again from turn to turn, and how often.
+std::string turns_in(const TurnRepetition& turns) {
+  const auto& longest = turns.longest();
+  const auto times = counted(longest.count, "time");
+  if (&longest == &turns.stops)
+    return "a hook refused the end of the turn " + times + ", with no call in between";
+  if (&longest == &turns.requests)
+    return "sent the same request to the model again " + times + ", with no result in between";
+  if (&longest == &turns.failures)
+    return counted(longest.count, "turn") + " in a row ended with the same error";
+  return "began as before after each of " + counted(longest.count, "compaction") +
+         ", and changed no file in between";
+}
+
 /// The repeated action, how often it was repeated, and its result.
 std::string repetition_in(const Finding& found, const History& history) {
   const auto& repetition = *history.repetition;
@@ -128,6 +142,8 @@ std::string repetition_in(const Finding& found, const History& history) {
     case Pattern::R14:
       return "asks " + tool + " for the same in other words, " + times +
              "; this is a sign, no proof";
+    case Pattern::R15:
+      return turns_in(repetition.turns);
     default:
       return "makes no progress";
   }
@@ -173,6 +189,7 @@ std::string server_in(const Health& health, const History& history) {
 std::string doubt_in(const Health& health, const History& history, const Policy& policy,
                      Instant now) {
   if (!is_repetition(health.pattern)) return pace_in(history, policy, true, now);
+  if (health.pattern == Pattern::repeated_turns) return turns_in(history.repetition->turns);
   return repetition_in(history.repetition->finding(policy), history);
 }
 
@@ -192,6 +209,8 @@ std::string rest_in(const History& history) {
   constexpr auto relayed = idle_reports::relayed;
   if (why.starts_with(relayed)) text = why.substr(std::min(why.size(), relayed.size() + 2));
   if (why == idle_reports::interrupted) text = "a person interrupted the turn";
+  if (why.starts_with(idle_reports::goes_on))
+    text += "; " + why.substr(std::min(why.size(), idle_reports::goes_on.size() + 2));
   if (why.starts_with(idle_reports::failed))
     text = "the turn ended without an answer" + why.substr(idle_reports::failed.size());
   // The confirmed repetition of a turn stays visible until the next turn.
@@ -212,6 +231,11 @@ std::string asked_in(const History& history, Instant now) {
 }
 
 std::string progress_in(const History& history, Instant now) {
+  // One look that sees nothing new may be a check of something else.
+  constexpr std::int32_t looks_min = 2;
+  if (const auto& looks = history.repetition->looks; looks.count >= looks_min)
+    return "waits with " + newest_tool(*history.repetition) + ": looked " +
+           counted(looks.count, "time") + " again, and nothing has changed";
   // A relay of the session's requests heard nothing else since.
   const bool asks = history.notes->relay_at > history.last_change && history.phase == "model";
   if (asks && history.last_change_type == "input" && history.open_calls->empty())
@@ -310,6 +334,7 @@ std::string text_in_reason(const Health& health, const History& history) {
 void leave_texts_out(Notes& notes, const std::vector<OpenCall>& open_calls) {
   notes.words.edit().failure.clear();
   if (notes.idle_why.starts_with(idle_reports::failed)) notes.idle_why = idle_reports::failed;
+  if (notes.idle_why.starts_with(idle_reports::goes_on)) notes.idle_why.clear();
   if (notes.waiting_for == backend || notes.waiting_for.empty()) return;
   const auto asked = std::ranges::find(open_calls, notes.wait_call, &OpenCall::seq);
   notes.wait_why = asked == open_calls.end() ? std::string() : asked->name.str();

@@ -23,6 +23,8 @@ constexpr std::size_t round_calls_max = 16;
 constexpr std::uint64_t timed_out = 0x74696D65642D6F75;
 /// Words and pairs of words of what may be a command rather than a text.
 constexpr std::size_t command_max = 32;
+/// So many looks that came one right after another are no wait, but a loop.
+constexpr std::int32_t hurried_max = 20;
 
 /// Returns the finding for a streak; its level is `none` below both bounds.
 Finding judged(Pattern pattern, double count, Seq first, Seq last, const Policy& policy) {
@@ -185,9 +187,14 @@ CallMark Repetition::begin_call(const Report& report, Seq seq, const Policy& pol
   const auto rule = policy.tools.find(report.name);
   const auto* ruled = rule == policy.tools.end() ? nullptr : &rule->second;
   CallMark mark{.tool = tool_digest(report.name)};
-  if (ruled != nullptr) mark.use = ruled->use;
-
   const auto* marks = std::get_if<Marks>(&report.detail);
+  if (ruled != nullptr) {
+    mark.use = ruled->use;
+  } else if (marks != nullptr && marks->waits) {
+    mark.use = ToolUse::poll;
+  }
+  if (marks == nullptr || !marks->reads_only) turns.laps = {};
+  turns.stops = {};
   mark.call = combined(mark.tool, marks != nullptr ? identity_of(*marks, ruled) : 0);
   if (mark.use == ToolUse::exempt) return mark;
   mark.malformed = marks != nullptr && marks->malformed;
@@ -368,7 +375,19 @@ void Repetition::fold_step(Step step, ToolUse use, bool malformed, const Policy&
   if (step.blind && !step.informative) return;  // neither what was asked nor what came is known
   const int visits = known_steps.visit(combined(step.call, step.result));
   const bool is_new = visits == 0;
-  if (use == ToolUse::poll && !is_new) return;  // it waits on purpose
+  turns.requests = turns.failures = {};
+  if (std::exchange(turns.begins, false)) {
+    if (is_new) turns.laps = {};
+    turns.laps.extend(step.seq);
+  }
+  if (use == ToolUse::poll && !is_new) {
+    looks.extend(step.seq);
+    hurried = is_hurried ? hurried + 1 : 0;
+    if (hurried < hurried_max) return;  // it waits on purpose
+  } else {
+    looks = {};
+    hurried = 0;
+  }
   const Step* before = steps.empty() ? nullptr : &steps.back();
   const auto& weights = policy.weights;
   const auto like = likeness_of(steps, step, weights);
@@ -517,16 +536,10 @@ void Repetition::fold_text_repetition(Seq seq) {
 
 void Repetition::fold_compaction(Seq seq) {
   novel = false;
+  turns.begins = true;
   compactions.extend(seq);
   if (std::exchange(graced, true)) return;
   forget_rounds();  // files are read again
-}
-
-void Repetition::fold_retry() {
-  novel = false;
-  messages = before_answer;
-  prose.restated = prose.before;
-  if (round.finished == 0) round = Round{.number = round.number + 1};
 }
 
 void Repetition::fold_user_input(Seq seq) {
@@ -553,6 +566,9 @@ void Repetition::begin_anew() {
   prose = {};
   messages = before_answer = {};
   graced = false;
+  // A prompt does not mend what makes each turn fail.
+  turns = {.failures = turns.failures, .failure = turns.failure};
+  looks = {};
 }
 
 void Repetition::recover(std::int32_t by, const Policy& policy) {
@@ -627,6 +643,8 @@ Finding Repetition::finding(const Policy& policy) const {
   look(Pattern::same_message, messages.same.count, messages.same.first, 0);
   look(Pattern::messages_only, messages.any.count, messages.any.first, 0);
   look(Pattern::repeated_compactions, compactions.count, compactions.first, 0);
+  const auto& turn = turns.longest();
+  look(Pattern::repeated_turns, turn.count, turn.first, 0);
   streak(Pattern::rephrased_calls, rephrased);
   streak(Pattern::same_failure, failure.times);
   look(Pattern::restated_text, prose.restated.count, prose.restated.first, 0);

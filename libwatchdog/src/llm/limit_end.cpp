@@ -153,7 +153,8 @@ std::optional<WallTime> moment_in(std::string_view value, WallTime now) {
 
 // --- Texts -----------------------------------------------------------------------------------
 
-/// A time of day as people write it. `year` and `month` are 0 where the text has none.
+/// A time of day as people write it. `year` and `month` are 0 where the text has none; so is
+/// `weekday`, which is 1 on Mondays.
 struct ClockTime {
   int year = 0;
   int month = 0;
@@ -161,17 +162,19 @@ struct ClockTime {
   int hour = 0;
   int minute = 0;
   std::string zone;
+  int weekday = 0;
 };
 
 std::optional<ClockTime> clock_time_in(std::string_view text) {
   static const re2::RE2 pattern(
       R"((?i)(?:\bresets?|\bavailable|\btry again|\bretry)(?: again)?(?: at| on|:)* *)"
+      R"((?:(mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?(?: at)? )?)"
       R"((?:(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? (\d{1,2})(?:st|nd|rd|th)?,?(?: (\d{4}),?)?(?: at)? )?)"
       R"((\d{1,2})(?::(\d\d))? ?([ap]\.?m\b\.?)?(?: (?:\(([^)]{1,64})\)|(UTC|GMT)\b))?)");
-  std::array<std::string, 8> part;
-  auto& [month, day, year, hour, minute, half, zone, utc] = part;
-  if (!re2::RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), pattern, &month, &day,
-                              &year, &hour, &minute, &half, &zone, &utc))
+  std::array<std::string, 9> part;
+  auto& [weekday, month, day, year, hour, minute, half, zone, utc] = part;
+  if (!re2::RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), pattern, &weekday, &month,
+                              &day, &year, &hour, &minute, &half, &zone, &utc))
     return std::nullopt;
   if (half.empty() && minute.empty()) return std::nullopt;  // a number of something else
   ClockTime found{.year = digits(year),
@@ -186,6 +189,9 @@ std::optional<ClockTime> clock_time_in(std::string_view text) {
   }
   if (found.hour > 23 || found.minute > 59) return std::nullopt;
   constexpr std::string_view months = "janfebmaraprmayjunjulaugsepoctnovdec";
+  constexpr std::string_view weekdays = "montuewedthufrisatsun";
+  if (!weekday.empty())
+    found.weekday = static_cast<int>(weekdays.find(lower_case(weekday)) / 3) + 1;
   if (!month.empty()) found.month = static_cast<int>(months.find(lower_case(month)) / 3) + 1;
   return found;
 }
@@ -201,8 +207,10 @@ std::optional<WallTime> next_of(const ClockTime& wanted, WallTime now) {
   };
   const auto today = std::chrono::floor<days>(now + zone->offset(now));
   if (wanted.month == 0) {
-    const auto first = utc(today);
-    return first > now ? first : utc(today + days{1});
+    const int today_is = static_cast<int>(std::chrono::weekday{today}.iso_encoding());
+    const int ahead = wanted.weekday == 0 ? 0 : (wanted.weekday - today_is + 7) % 7;
+    const auto first = utc(today + days{ahead});
+    return first > now ? first : utc(today + days{ahead + (wanted.weekday == 0 ? 1 : 7)});
   }
   const int this_year = static_cast<int>(std::chrono::year_month_day{today}.year());
   for (const int year : {wanted.year == 0 ? this_year : wanted.year, this_year + 1}) {
@@ -215,7 +223,7 @@ std::optional<WallTime> next_of(const ClockTime& wanted, WallTime now) {
 }
 
 std::optional<WallTime> next_midnight(const char* zone, WallTime now) {
-  return next_of({.year = 0, .month = 0, .day = 0, .hour = 0, .minute = 0, .zone = zone}, now);
+  return next_of({.zone = zone}, now);
 }
 
 // --- Bodies ----------------------------------------------------------------------------------

@@ -21,14 +21,15 @@ constexpr auto commands = [] {
   return all;
 }();
 
-/// The next word at or after `at`; blanks may be escaped.
+/// The next word at or after `at`, as far as it fits into a line; blanks may be escaped.
 Stretch word_at(std::string_view text, std::size_t at) {
   while (at < text.size() &&
          (is_blank(text[at]) || text.substr(at, 2) == "\\n" || text.substr(at, 2) == "\\t")) {
     at += is_blank(text[at]) ? 1 : 2;
   }
   auto end = at;
-  while (end < text.size() && !is_blank(text[end]) && !is_quote(text[end]) &&
+  const auto last = at + std::min(text.size() - std::min(at, text.size()), line_bytes_max);
+  while (end < last && !is_blank(text[end]) && !is_quote(text[end]) &&
          text.substr(end, 2) != "\\n" && text.substr(end, 2) != "\\t") {
     ++end;
   }
@@ -107,6 +108,8 @@ Stretch flag_secret(std::string_view text, std::size_t at, const SecretShape& fl
 
 Stretch netrc_secret(std::string_view text, std::size_t at) {
   if (!may_begin_word(text, at)) return {};
+  const auto here = text.substr(at);
+  if (!here.starts_with("machine") && !here.starts_with("default")) return {};
   auto next = at;
   bool has_login = false;
   for (int words = 0; words < 8; ++words) {

@@ -4,6 +4,9 @@
 // events is written once, at the end.
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "codec/fields.h"
@@ -27,6 +30,21 @@ void write_request(JsonWriter& out, const CancelRequest& request) {
   if (!request.call.empty()) out.field("toolId", request.call);
   out.field("by", request.by).field("reason", request.reason);
   out.field("at", request.at.time_since_epoch().count()).close_object();
+}
+
+/// `: labels, title`, for who may not read the session itself. Empty: neither text is an object.
+std::string members_that_differ(const std::string& stored, const std::string& given) {
+  const auto was = parse_json(stored);
+  const auto is = parse_json(given);
+  if (!was || !is || !was->is_object() || !is->is_object()) return {};
+  std::set<std::string> names;
+  for (const auto* one : {&*was, &*is})
+    for (const auto& [name, value] : one->items())
+      if (was->value(name, nlohmann::json()) != is->value(name, nlohmann::json()))
+        names.insert(name);
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? ": " : ", ") + name;
+  return text;
 }
 
 /// Makes a session's end a cancel if one was requested, whatever its agent reports. An agent that
@@ -353,10 +371,10 @@ Result<Receipt> Store::State::Appender::append(PreparedBatch& given) {
                    came_late ? std::min(log_.wall, *batch.reports.front().at) : log_.wall);
     receipt.created = true;
   } else if (batch.creation == Creation::demand && head->spec != watchdog::to_json(*given.spec)) {
-    return Error{
-        ErrorCode::conflict,
-        "session " + batch.session + " exists and was made with other properties: " + head->spec,
-        "sessionId"};
+    return Error{ErrorCode::conflict,
+                 "session " + batch.session + " exists and was made with other properties" +
+                     members_that_differ(head->spec, watchdog::to_json(*given.spec)),
+                 "sessionId"};
   }
   if (head->content != given.level) given = prepare(batch, head->content);  // the guess was wrong
   receipt.cut = given.cut;

@@ -69,8 +69,10 @@ AnswerBody::Piece AnswerBody::pass(std::string bytes) {
     return piece;
   }
   if (unpacker_) {
+    // A few bytes may unpack to gigabytes.
+    constexpr std::size_t piece_bytes_max = 16 * 1'024 * 1'024;
     std::string content;
-    if (unpacker_->feed(bytes, content) == Unpacker::Fed::good) {
+    if (unpacker_->feed(bytes, content, piece_bytes_max) == Unpacker::Fed::good) {
       piece.read = std::move(content);
     } else {
       piece.is_broken = unpacks_;

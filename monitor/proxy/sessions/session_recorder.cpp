@@ -204,14 +204,15 @@ struct SessionRecorder::State {
     memory.has_tools |= request->has_tools;
     if (!began.unread.empty() && !std::exchange(memory.has_unread, true))
       say(from.session, said(ReportKind::message, "server", began.unread));
-    if (memory.waits_for == wait_reports::retry) {
+    const bool gave_up = memory.waits_for == wait_reports::retry;
+    if (gave_up) {
       memory.waits_for.clear();
       say(from.session, said(ReportKind::resume, std::string(wait_reports::retry)));
     }
     const auto news = memory.conversation.ask(*request);
     exchange.thread = news.thread;
     ++memory.requests;
-    report_news(from.session, news);
+    report_news(from.session, news, gave_up);
 
     // A repeated request without an answer, or for another answer, is not an iteration.
     const bool goes_round = !news.redirected && (!news.repeated || news.calling);
@@ -238,7 +239,8 @@ struct SessionRecorder::State {
                                [this](auto number) { return !exchanges.at(number).helps; });
   }
 
-  void report_news(const std::string& session, const News& news) {
+  /// `gave_up`: the client hung up on its request before this one.
+  void report_news(const std::string& session, const News& news, bool gave_up) {
     for (const auto& call : news.calls) say(session, call_report(call));
     for (const auto& result : news.results) {
       auto report = said(result.is_error ? ReportKind::error : ReportKind::tool_result, result.name,
@@ -255,7 +257,9 @@ struct SessionRecorder::State {
           said(ReportKind::state_change, "input", own.empty() ? news.words : std::string(own)));
     }
     if (news.compacted) say(session, said(ReportKind::compaction));
-    if (news.repeated) say(session, said(ReportKind::retry));
+    if (!news.repeated) return;
+    const bool asks_again = news.answered || gave_up;
+    say(session, said(ReportKind::retry, asks_again ? std::string(asked_again) : std::string()));
   }
 
   void report_process(const std::string& session, const ProcessFacts& process) {

@@ -1,0 +1,216 @@
+// A command is cut into the programs that it runs, at separators outside of quotes. Two tables say
+// which programs wait and which only read. No shell's grammar is needed for that: what is not
+// understood is taken for a program that does anything.
+#include "facts/shell_command.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace watchdog {
+namespace {
+
+constexpr std::size_t bytes_max = 4'096;
+/// A shorter pause lets a server start; it is no wait for what runs.
+constexpr double pause_min = 5;
+
+/// A program, and words that must follow in this order; empty: any.
+struct ProgramRow {
+  std::string_view program;
+  std::array<std::string_view, 3> words{};
+};
+
+/// They return when something happens elsewhere, or say for ever what happens.
+constexpr ProgramRow waiting[] = {
+    {"watch", {}},
+    {"wait", {}},
+    {"inotifywait", {}},
+    {"fswatch", {}},
+    {"wait-on", {}},
+    {"wait-for-it.sh", {}},
+    {"npx", {"wait-on"}},
+    {"tail", {"-f"}},
+    {"tail", {"-F"}},
+    {"tail", {"--follow"}},
+    {"journalctl", {"-f"}},
+    {"journalctl", {"--follow"}},
+    {"gh", {"run", "watch"}},
+    {"gh", {"pr", "checks", "--watch"}},
+    {"glab", {"ci", "status", "--live"}},
+    {"kubectl", {"wait"}},
+    {"kubectl", {"rollout", "status"}},
+    {"kubectl", {"get", "-w"}},
+    {"kubectl", {"get", "--watch"}},
+    {"kubectl", {"logs", "-f"}},
+    {"kubectl", {"logs", "--follow"}},
+    {"oc", {"wait"}},
+    {"oc", {"rollout", "status"}},
+    {"docker", {"wait"}},
+    {"docker", {"logs", "-f"}},
+    {"docker", {"logs", "--follow"}},
+    {"podman", {"wait"}},
+    {"podman", {"logs", "-f"}},
+    {"argocd", {"app", "wait"}},
+    {"aws", {"wait"}},
+    {"az", {"wait"}},
+    {"gcloud", {"builds", "log", "--stream"}},
+    {"systemctl", {"--wait"}},
+};
+
+constexpr ProgramRow reading[] = {
+    {"cat", {}},         {"head", {}},
+    {"tail", {}},        {"less", {}},
+    {"ls", {}},          {"tree", {}},
+    {"pwd", {}},         {"cd", {}},
+    {"find", {}},        {"fd", {}},
+    {"grep", {}},        {"egrep", {}},
+    {"rg", {}},          {"ag", {}},
+    {"sed", {"-n"}},     {"awk", {}},
+    {"nl", {}},          {"wc", {}},
+    {"sort", {}},        {"uniq", {}},
+    {"cut", {}},         {"tr", {}},
+    {"jq", {}},          {"echo", {}},
+    {"printf", {}},      {"stat", {}},
+    {"file", {}},        {"du", {}},
+    {"diff", {}},        {"cmp", {}},
+    {"which", {}},       {"type", {}},
+    {"date", {}},        {"true", {}},
+    {"test", {}},        {"[", {}},
+    {"realpath", {}},    {"dirname", {}},
+    {"basename", {}},    {"git", {"log"}},
+    {"git", {"show"}},   {"git", {"diff"}},
+    {"git", {"status"}}, {"git", {"blame"}},
+    {"git", {"grep"}},   {"git", {"ls-files"}},
+};
+
+/// Words before a program that are not its name.
+constexpr std::string_view before_programs[] = {
+    "sudo",  "nohup", "time", "env", "exec",   "command", "do",   "then", "else",
+    "while", "until", "if",   "!",   "stdbuf", "nice",    "bash", "sh",   "zsh"};
+
+using Words = std::vector<std::string_view>;
+
+bool is_number(std::string_view word) {
+  return !word.empty() && word.find_first_not_of("0123456789.smhd") == word.npos;
+}
+
+/// Drops what stands before the program's name: `A=1 sudo timeout 60`.
+Words program_in(Words words) {
+  auto at = words.begin();
+  bool timeout = false;
+  for (; at != words.end(); ++at) {
+    const bool assigns = at->find('=') != at->npos && !at->starts_with('-');
+    const bool is_before = std::ranges::find(before_programs, *at) != std::end(before_programs) ||
+                           at->starts_with('-');
+    if (*at == "timeout") {
+      timeout = true;
+    } else if (timeout && is_number(*at)) {
+      timeout = false;
+    } else if (!assigns && !is_before) {
+      break;
+    }
+  }
+  words.erase(words.begin(), at);
+  if (!words.empty()) words[0] = words[0].substr(words[0].rfind('/') + 1);
+  return words;
+}
+
+bool is(const ProgramRow& row, const Words& words) {
+  if (words[0] != row.program) return false;
+  auto from = words.begin() + 1;
+  for (const auto wanted : row.words) {
+    if (wanted.empty()) break;
+    from = std::find(from, words.end(), wanted);
+    if (from == words.end()) return false;
+    ++from;
+  }
+  return true;
+}
+
+/// Seconds of `sleep 1m 30`; a variable is long enough.
+double pause_of(const Words& words) {
+  double sum = 0;
+  for (auto word = words.begin() + 1; word != words.end(); ++word) {
+    double number = 0;
+    const auto [end, error] = std::from_chars(word->data(), word->data() + word->size(), number);
+    if (error != std::errc{}) return pause_min;
+    const char unit = end == word->data() + word->size() ? 's' : *end;
+    sum += number * (unit == 'm' ? 60 : unit == 'h' ? 3'600 : unit == 'd' ? 86'400 : 1);
+  }
+  return sum;
+}
+
+bool is_waiting(const Words& words) {
+  if (words[0] == "sleep" || words[0] == "Start-Sleep") return pause_of(words) >= pause_min;
+  return std::ranges::any_of(waiting, [&](const ProgramRow& row) { return is(row, words); });
+}
+
+bool is_reading(const Words& words) {
+  return words[0] == "sleep" ||
+         std::ranges::any_of(reading, [&](const ProgramRow& row) { return is(row, words); });
+}
+
+/// Calls `each` with the words of every program, and returns whether a file is written by `>`.
+template <class Each>
+bool cut(std::string_view command, Each&& each) {
+  constexpr std::string_view separators = ";|&\n(){}`";
+  bool writes = false;
+  Words words;
+  const auto finish = [&] {
+    auto program = program_in(std::move(words));
+    words = {};
+    if (!program.empty()) each(program);
+  };
+  for (std::size_t at = 0; at < command.size();) {
+    const char c = command[at];
+    if (separators.find(c) != separators.npos) {
+      const bool redirects = c == '&' && at > 0 && command[at - 1] == '>';
+      if (!redirects) finish();
+      ++at;
+    } else if (c == ' ' || c == '\t' || c == '\r') {
+      ++at;
+    } else if (c == '>') {
+      const auto target =
+          command.substr(std::min(command.find_first_not_of("> ", at), command.size()));
+      writes = writes || !(target.starts_with("/dev/null") || target.starts_with('&'));
+      ++at;
+    } else if (c == '"' || c == '\'') {
+      const auto end = std::min(command.find(c, at + 1), command.size());
+      const auto inside = command.substr(at + 1, end - at - 1);
+      // `bash -lc "…"`: a command of its own.
+      const bool nested = !words.empty() && words.back().starts_with('-') &&
+                          words.back().ends_with('c') && program_in(words).empty();
+      if (nested) {
+        writes = cut(inside, each) || writes;
+      } else {
+        words.push_back(inside);
+      }
+      at = end + 1;
+    } else {
+      const auto end = std::min(command.find_first_of(" \t\r;|&\n(){}`>\"'", at), command.size());
+      words.push_back(command.substr(at, end - at));
+      at = end;
+    }
+  }
+  finish();
+  return writes;
+}
+
+}  // namespace
+
+CommandPurpose purpose_of_command(std::string_view command) {
+  if (command.find_first_not_of(" \t\r\n") == command.npos) return {.waits = true};
+  const bool whole = command.size() <= bytes_max;
+  CommandPurpose purpose{.reads_only = whole};
+  const bool writes = cut(command.substr(0, bytes_max), [&](const Words& words) {
+    purpose.waits = purpose.waits || is_waiting(words);
+    purpose.reads_only = purpose.reads_only && is_reading(words);
+  });
+  if (writes) purpose.reads_only = false;
+  return purpose;
+}
+
+}  // namespace watchdog
