@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -37,9 +38,37 @@ constexpr Millis time_max{24 * 3'600'000};
 
 /// Variables that a program usually needs, without secrets.
 constexpr std::string_view passed_on[] = {"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"};
-/// Settings against prompts to a person.
+/// Settings against prompts to a person. A program that is to be an editor, or asks for a
+/// password, fails at once. SSH_ASKPASS is asked instead of a terminal.
 constexpr std::pair<const char*, const char*> unattended[] = {
-    {"GIT_TERMINAL_PROMPT", "0"}, {"PAGER", "cat"}, {"TERM", "dumb"}};
+    {"TERM", "dumb"},
+    {"PAGER", "cat"},
+    {"GIT_PAGER", "cat"},
+    {"MANPAGER", "cat"},
+    {"SYSTEMD_PAGER", "cat"},
+    {"EDITOR", "false"},
+    {"VISUAL", "false"},
+    {"SUDO_EDITOR", "false"},
+    {"HGEDITOR", "false"},
+    {"SVN_EDITOR", "false"},
+    {"KUBE_EDITOR", "false"},
+    {"GIT_TERMINAL_PROMPT", "0"},
+    {"GCM_INTERACTIVE", "never"},
+    {"GIT_ASKPASS", "false"},
+    {"SSH_ASKPASS", "false"},
+    {"SSH_ASKPASS_REQUIRE", "force"},
+    {"SUDO_ASKPASS", "/bin/false"},
+    {"PIP_NO_INPUT", "1"},
+    {"DEBIAN_FRONTEND", "noninteractive"}};
+/// These go before the user's own settings of git. A command may still choose its own editor, by
+/// `git -c`, EDITOR or VISUAL, so git's variables for editors are not used.
+constexpr std::string_view git_editors[] = {"GIT_EDITOR", "GIT_SEQUENCE_EDITOR"};
+constexpr const char* git_settings[] = {"core.editor", "sequence.editor"};
+constexpr const char* git_editor =
+    "e=$VISUAL; [ \"$e\" = false ] && e=$EDITOR; [ \"$e\" = false ] && echo 'There is no terminal "
+    "for an editor. Give the text in the command, as in: git commit -m TEXT. To keep the text as "
+    "it "
+    "is: EDITOR=true git …' >&2; edit() { eval \"$e \\\"\\$@\\\"\"; }; edit";
 
 std::string reason(int number) {
   return std::generic_category().message(number);
@@ -75,6 +104,20 @@ Result<void> validate(const SpawnSpec& spec, const std::string& mark) {
   return {};
 }
 
+/// Adds settings of git behind those that the variables have.
+void add_git_settings(Environment& variables) {
+  int count = 0;
+  const auto& had = variables["GIT_CONFIG_COUNT"];
+  std::from_chars(had.data(), had.data() + had.size(), count);
+  count = std::clamp(count, 0, 1'000);
+  for (const auto* setting : git_settings) {
+    const auto number = std::to_string(count++);
+    variables["GIT_CONFIG_KEY_" + number] = setting;
+    variables["GIT_CONFIG_VALUE_" + number] = git_editor;
+  }
+  variables["GIT_CONFIG_COUNT"] = std::to_string(count);
+}
+
 Environment environment_for(const SpawnSpec& spec, const std::string& mark) {
   Environment variables;
   for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
@@ -86,7 +129,9 @@ Environment environment_for(const SpawnSpec& spec, const std::string& mark) {
       variables.emplace(name, text.substr(name.size() + 1));
   }
   for (const auto& [name, value] : unattended) variables[name] = value;
+  for (const auto name : git_editors) variables.erase(std::string(name));
   for (const auto& [name, value] : spec.env) variables[name] = value;
+  add_git_settings(variables);
   variables[std::string(mark_variable)] = mark;
   return variables;
 }
@@ -277,6 +322,7 @@ Result<ExecProcess> ExecProcess::start(const SpawnSpec& spec, const std::string&
   channel.theirs.reset();
   out.theirs.reset();
   err.theirs.reset();
+  started.pid_ = pid;
   started.process_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!started.process_) {
     const int cause = errno;

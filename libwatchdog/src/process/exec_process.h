@@ -42,6 +42,8 @@ class ExecProcess {
   /// Waits until it has ended. Its exit code, if it exited.
   std::optional<int> reap();
 
+  /// Of the helper: the program and all that it started are below it.
+  [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] int channel() const { return channel_.get(); }
   /// Read ends, which never block.
   [[nodiscard]] const Descriptor& out() const { return out_; }
@@ -52,6 +54,7 @@ class ExecProcess {
   ExecProcess() = default;
 
   std::string path_;
+  pid_t pid_ = -1;
   Descriptor process_;
   Descriptor channel_;
   Descriptor out_;
