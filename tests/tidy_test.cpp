@@ -38,6 +38,7 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
 
 // The headers of rooms that the monitor and the tools may include besides the public ones.
 const Set shared_with_monitor = {
+    "calls/movement.h",
     "codec/fields.h",
     "codec/forget_request.h",
     "codec/json.h",

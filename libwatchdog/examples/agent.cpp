@@ -7,7 +7,9 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <mutex>
@@ -57,9 +59,34 @@ Result<std::shared_ptr<ToolRegistry>> tools_for(Workspace&& directory,
   return tools;
 }
 
+/// Counts calls that were made, and those that were refused because nobody is there to confirm
+/// them. Thread-safe.
+class Refusals {
+ public:
+  void on_event(const ToolEvent& event) {
+    if (event.kind != ToolEvent::Kind::result) return;
+    const auto* denied = std::get_if<ToolDenied>(&event.report->outcome);
+    if (denied == nullptr) {
+      ++made_;
+    } else if (denied->reason == DenyReason::write_denied && refused_++ == 0) {
+      std::cerr << "A call was refused: " << how << '\n';
+    }
+  }
+  [[nodiscard]] bool all() const { return refused_ > 0 && made_ == 0; }
+
+  static constexpr auto how =
+      "it needs a confirmation, and there is no terminal for one. To allow calls that change "
+      "things, set tools.confirm_writes = false (WATCHDOG_TOOLS_CONFIRM_WRITES=false).";
+
+ private:
+  std::atomic<int> made_{0};
+  std::atomic<int> refused_{0};
+};
+
 class Agent {
  public:
-  Agent(const std::string& task, ToolRunner& tools) : tools_(tools) {
+  Agent(const std::string& task, ToolRunner& tools, const Refusals& refusals)
+      : tools_(tools), refusals_(refusals) {
     messages_ = {
         {.role = "system", .content = "Do what the user asks for. Use the tools to find out."},
         {.role = "user", .content = task}};
@@ -72,6 +99,11 @@ class Agent {
     messages_.push_back(
         {.role = "assistant", .content = answer->text, .tool_calls = answer->tool_calls});
     if (answer->tool_calls.empty()) {
+      // Its answer is not the result of any work.
+      if (refusals_.all())
+        return Reflection{.assessment = Assessment::task_failed,
+                          .data = answer->text,
+                          .reason = std::string("every call was refused: ") + Refusals::how};
       return Reflection{.assessment = Assessment::task_complete, .data = answer->text};
     }
     return Reflection{.data = "calls " + answer->tool_calls.front().name + " " +
@@ -95,6 +127,7 @@ class Agent {
 
  private:
   ToolRunner& tools_;
+  const Refusals& refusals_;
   std::vector<ChatMessage> messages_;
 };
 
@@ -145,17 +178,22 @@ int main(int argc, char** argv) {
   const auto budget = std::make_shared<ExecutionBudget>(system_clock(), settings.budget.limits,
                                                         settings.budget.thresholds);
   const bool is_attended = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
+  Refusals refusals;
+  std::function<void(const ToolEvent&)> watch_refusals;
+  if (!is_attended)
+    watch_refusals = [&refusals](const ToolEvent& event) { refusals.on_event(event); };
   ToolRunner tools(
       {.tracker = tracker,
        .tools = *registry,
        .budget = budget,
        .agent = "example-agent",
-       .executor = {.artifacts = outputs, .confirm = is_attended ? ask_person : Confirmer{}}},
+       .executor = {.artifacts = outputs, .confirm = is_attended ? ask_person : Confirmer{}},
+       .observer = watch_refusals},
       executor_options(settings));
   // The checker asks the model whether the agent makes progress. It asks only where that does not
   // displace the agent's prompt.
   const auto checker = checker_for(tracker, client->model_beside(), settings.checks.options);
-  Agent agent(task, tools);
+  Agent agent(task, tools, refusals);
   Run run({.tracker = tracker,
            .callbacks = {
                .reflect = [&](Iteration& now) { return agent.reflect(now); },

@@ -136,6 +136,32 @@ TEST(TimeoutHint, stays_where_the_tool_declares_it) {
   EXPECT_EQ(arguments, R"({"_timeout":3000})");
 }
 
+TEST(TimeoutHint, is_understood_in_the_spellings_of_other_shells) {
+  struct Row {
+    const char* arguments;
+    Millis timeout;
+    const char* note;
+  };
+  for (const auto& row :
+       {Row{R"({"timeout_ms":90000})", 90s, ""}, Row{R"({"timeout_ms":1500})", 1'500ms, ""},
+        Row{R"({"timeout":10000})", 10s, "timeout is understood as 10000 ms"},
+        Row{R"({"timeout":600})", 600s, "timeout is understood as 600000 ms"},
+        Row{R"({"timeout_seconds":2.5})", 2'500ms, "timeout_seconds is understood as 2500 ms"},
+        Row{R"({"timeoutMs":7000})", 7s, "write timeout_ms"},
+        Row{R"({"_timeout":600})", 600s, "_timeout is understood as 600 s"}}) {
+    std::string arguments = row.arguments;
+    const auto hint = extract_hint(arguments, {"command", "timeout_ms"}, true);
+    ASSERT_TRUE(hint.timeout) << row.arguments;
+    EXPECT_EQ(*hint.timeout, row.timeout) << row.arguments;
+    EXPECT_EQ(arguments, "{}");
+    EXPECT_NE(hint.note.find(row.note), std::string::npos) << hint.note;
+    EXPECT_EQ(hint.note.empty(), row.note[0] == '\0') << hint.note;
+  }
+  std::string own = R"({"timeout":5})";
+  EXPECT_FALSE(extract_hint(own, {"timeout", "timeout_ms"}, true).timeout)
+      << "it is the tool's own";
+}
+
 TEST(TimeoutHint, that_is_none_is_ignored_with_a_note) {
   for (const auto* value : {"0", "-5", "\"5000\"", "null", "[]", "0.2", "-1e300", "true"}) {
     auto arguments = std::string(R"({"_timeout":)") + value + "}";

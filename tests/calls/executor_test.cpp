@@ -147,6 +147,7 @@ TEST(Executor, a_tool_that_can_be_neither_stopped_nor_fenced_is_refused_by_defau
   ToolBench bench;
   bench.add(raw, [](ToolContext&) { return said("x"); });
   EXPECT_EQ(as<ToolDenied>(bench.call("raw")).reason, DenyReason::policy);
+  EXPECT_EQ(ToolRegistry().add(make_tool(raw, nullptr)).error().field, "stoppable");
   ToolBench bold({.allow_unfenced = true});
   bold.add(raw, [](ToolContext&) { return said("x"); });
   EXPECT_EQ(text_of(bold.call("raw")), "x");
@@ -400,7 +401,7 @@ TEST(Executor, real_time_bounds_a_tool_that_ignores_everything) {
 
 // -- what timed out
 
-TEST(Executor, a_tool_that_must_not_run_twice_is_off_for_the_turn_after_a_timeout) {
+TEST(Executor, a_call_that_must_not_run_twice_is_refused_for_the_turn_after_a_timeout) {
   ToolBench bench;
   bench.stop_the_clock();
   const auto stops = [](ToolContext& now) {
@@ -424,6 +425,10 @@ TEST(Executor, a_tool_that_must_not_run_twice_is_off_for_the_turn_after_a_timeou
     if (!again) {
       EXPECT_EQ(as<ToolDenied>(repeated).reason, DenyReason::disabled);
     }
+    auto other = bench.begin(turn, tool, R"({"a":1})", "3");
+    const auto different = bench.advance_until(other, 60s);
+    const bool is_off = tool == std::string("said_so");
+    EXPECT_EQ(std::holds_alternative<ToolDenied>(different.outcome), is_off) << tool;
   }
 }
 

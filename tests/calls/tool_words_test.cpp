@@ -156,8 +156,10 @@ TEST(ToolWords, of_denials_say_what_to_do_instead) {
   for (const auto reason : {DenyReason::deadline, DenyReason::budget, DenyReason::final_turn}) {
     EXPECT_EQ(advice(reason), "answer now with what you have.");
   }
-  for (const auto reason : {DenyReason::policy, DenyReason::disabled, DenyReason::quarantined,
-                            DenyReason::saturated, DenyReason::turn_cancelled}) {
+  EXPECT_EQ(advice(DenyReason::disabled),
+            "use another tool, or call it again in your next message.");
+  for (const auto reason : {DenyReason::policy, DenyReason::quarantined, DenyReason::saturated,
+                            DenyReason::turn_cancelled}) {
     EXPECT_EQ(advice(reason), "use another tool.");
   }
 }

@@ -4,7 +4,7 @@
 Usage: examples.py INCLUDE_DIRECTORY COMPILER,COMPILER… PAGE...
 
 An example's `#include` lines come first. What the reader has to bring comes from the table below.
-The rest becomes the body of a function. Each COMPILER is a C++ compiler; C examples are compiled
+The rest becomes the body of a function. A whole program is compiled as it is shown. Each COMPILER is a C++ compiler; C examples are compiled
 with its C mode.
 """
 
@@ -16,7 +16,7 @@ import tempfile
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
-# The code that the reader of an example already has, keyed by the first header that the example includes.
+# The code that the reader of an example already has, keyed by the headers of the library that the example includes.
 READERS = {
     "watchdog/tracker.h": """
 #include <iostream>
@@ -28,18 +28,10 @@ Plan reflect();
 extern const pid_t agent;
 bool ask_me(const watchdog::Observed& seen);
 """,
-    "watchdog/model_client.h": """
-#include <watchdog/budget.h>
-#include <memory>
-extern std::string task;
-extern std::string tools;
-extern std::vector<watchdog::ChatMessage> messages;
-extern watchdog::BudgetLimits limits;
-watchdog::Result<watchdog::Reflection, watchdog::Failure> think(const watchdog::Result<watchdog::ChatAnswer, watchdog::Failure>&);
-watchdog::Result<watchdog::Act, watchdog::Failure> use_tools(watchdog::Iteration&, const watchdog::Reflection&);
+    "watchdog/settings.h": """
+#include <iostream>
 """,
-    "watchdog/tool_runner.h": """
-#include <watchdog/settings.h>
+    "watchdog/settings.h, watchdog/tool_runner.h": """
 extern std::string schema;
 std::string search(const std::string& arguments);
 extern watchdog::ProgressTracker tracker;
@@ -48,7 +40,6 @@ extern watchdog::Iteration& now;
 extern std::vector<watchdog::ToolRequest> calls;
 extern std::vector<watchdog::ChatMessage> messages;
 """,
-    "watchdog/settings.h": "#include <iostream>\n",
 }
 
 
@@ -62,13 +53,15 @@ def unit(code, language):
     includes = re.findall(r"^#include.*$", code, re.M)
     if not includes:
         return None
-    first = re.search(r"<(.*)>", includes[0]).group(1)
+    if re.search(r"^int main\(", code, re.M):
+        return code
+    headers = ", ".join(re.findall(r"<(watchdog.*?)>", "\n".join(includes)))
     body = "\n".join(line for line in code.splitlines() if not line.startswith("#include"))
     unused = "(void)" if language == "cpp" else ""
     names = re.findall(r"^const auto(?:&)? (\w+) =|^const watchdog::\w+& (\w+) =", body, re.M)
     used = "".join(f"  {unused}{a or b};\n" for a, b in names)
     signature = "void example();\nvoid example() {" if language == "cpp" else "void example(void);\nvoid example(void) {"
-    return "\n".join(includes) + "\n" + READERS[first] + signature + "\n" + body + "\n" + used + "}\n"
+    return "\n".join(includes) + "\n" + READERS[headers] + signature + "\n" + body + "\n" + used + "}\n"
 
 
 def main(headers, compilers, *pages):

@@ -47,7 +47,7 @@ TEST_F(AgentRun, that_is_cut_off_is_incomplete_and_keeps_its_answer) {
   int number = 0;
   for (const auto& [limit, reason] : std::vector<std::pair<std::string, std::string>>{
            {"WATCHDOG_RUN_MAX_ITERATIONS=6", "max_iterations_reached"},
-           {"WATCHDOG_BUDGET_STEPS=6", "max_iterations_reached"},
+           {"WATCHDOG_BUDGET_STEPS=6", "budget_exhausted: steps"},
            {"WATCHDOG_BUDGET_TOOL_CALLS=3", "budget_exhausted: tool_calls"}}) {
     const auto session = "cut-off-" + std::to_string(++number);
     auto options = with(model.base_url(), {limit});

@@ -81,7 +81,7 @@ def on_confirmed_stuck(trial):
 # -- [budget]
 
 
-@probe("budget.steps", default="completed, task_complete", other="incomplete, max_iterations_reached")
+@probe("budget.steps", default="completed, task_complete", other="incomplete, budget_exhausted: steps")
 def steps(trial):
     trial.set(2)
     return trial.agent(LIST, ("list_files", {"path": "."}), ("read_file", {"path": "x"}), DONE)

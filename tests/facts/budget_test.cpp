@@ -117,14 +117,14 @@ TEST(Budget, tokens_and_cost_are_enforced) {
   EXPECT_DOUBLE_EQ(budget.figures().pressure, 1.1);
 }
 
-TEST(Budget, a_call_gets_what_is_left_of_enforced_time_and_a_little_at_its_end) {
+TEST(Budget, a_call_gets_enforced_time_until_the_final_step_and_a_little_at_its_end) {
   struct Row {
     Millis elapsed, cap;
     std::optional<Millis> allowed;
   };
-  for (const auto& row :
-       {Row{0s, 45s, 45s}, Row{80s, 45s, 20s}, Row{97s, 45s, 5s}, Row{97s, 2s, 2s},
-        Row{99'999ms, 45s, 5s}, Row{100s, 45s, {}}, Row{200s, 45s, {}}, Row{40s, 0s, 60s}}) {
+  for (const auto& row : {Row{0s, 45s, 45s}, Row{80s, 45s, 10s}, Row{88s, 45s, 5s},
+                          Row{97s, 45s, 1'500ms}, Row{97s, 1s, 1s}, Row{99'999ms, 45s, 1ms},
+                          Row{100s, 45s, {}}, Row{200s, 45s, {}}, Row{40s, 0s, 50s}}) {
     ManualClock clock;
     ExecutionBudget budget(clock, {.duration = 100s}, {.enforce_time = true});
     clock.advance(row.elapsed);

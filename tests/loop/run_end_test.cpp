@@ -79,9 +79,9 @@ TEST_F(Running, is_complete_only_if_its_model_could_have_gone_on) {
     EXPECT_EQ(kept->history.notes->outcome->subject, end.outcome.subject);
     reasons_seen.insert(reason_and_subject(end.outcome));
   }
-  EXPECT_EQ(reasons_seen,
-            (std::set<std::string>{"task_complete", "max_iterations_reached",
-                                   "budget_exhausted: tokens", "budget_exhausted: tool_calls"}));
+  EXPECT_EQ(reasons_seen, (std::set<std::string>{
+                              "task_complete", "max_iterations_reached", "budget_exhausted: steps",
+                              "budget_exhausted: tokens", "budget_exhausted: tool_calls"}));
 }
 
 TEST_F(Running, asks_for_an_opinion_although_the_file_is_behind) {

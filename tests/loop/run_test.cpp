@@ -260,7 +260,7 @@ TEST_F(Running, reports_the_model_its_budget_at_the_end_and_keeps_its_prompt) {
     return Reflection{.data = std::to_string(now.number())};
   };
   const auto end = go();
-  expect_end(end, OutcomeKind::incomplete, reasons::max_iterations_reached);
+  expect_end(end, OutcomeKind::incomplete, reasons::budget_exhausted);
   EXPECT_EQ(end.iterations, 10);
   EXPECT_EQ(end.budget.steps, 10);
   EXPECT_EQ(end.budget.tokens, 120);
@@ -296,7 +296,7 @@ TEST_F(Running, is_never_ended_by_time_that_is_only_advice) {
     return Reflection{.data = std::to_string(now.number())};
   };
   const auto end = go();
-  expect_end(end, OutcomeKind::incomplete, reasons::max_iterations_reached);
+  expect_end(end, OutcomeKind::incomplete, reasons::budget_exhausted);
   EXPECT_EQ(end.iterations, 28);
   EXPECT_NE(end.outcome.error.find("steps: 93 %"), std::string::npos) << end.outcome.error;
 }
@@ -319,7 +319,7 @@ TEST_F(Running, has_its_last_step_for_the_answer_also_within_an_iteration) {
     }
     return Reflection{};
   };
-  expect_end(go(), OutcomeKind::incomplete, reasons::max_iterations_reached);
+  expect_end(go(), OutcomeKind::incomplete, reasons::budget_exhausted);
   ASSERT_EQ(asked.size(), 9U);
   EXPECT_EQ(asked[7].tools, "[]");
   EXPECT_EQ(asked[8].tools, "");

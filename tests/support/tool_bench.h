@@ -99,7 +99,8 @@ class ToolBench {
     add(make_tool(std::move(spec), std::move(invoke)));
   }
   void add(std::shared_ptr<Tool> tool) {
-    if (auto added = tools->add(std::move(tool)); !added) {
+    // Those that executors refuse are for tests of that.
+    if (auto added = tools->add(std::move(tool), true); !added) {
       throw std::runtime_error(added.error().message);
     }
   }

@@ -130,7 +130,10 @@ class ArtifactStore {
 struct Truncation {
   std::uint64_t total = 0;  ///< Characters of the whole, and
   std::uint64_t shown = 0;  ///< of the shown part.
-  std::string how{};        ///< In words: the removed parts, and how to get the rest.
+  /// The size of the whole in bytes, if only its ends were at hand; then `total` counts each byte
+  /// that was not as a character. Else 0.
+  std::uint64_t bytes = 0;
+  std::string how{};  ///< In words: the removed parts, and how to get the rest.
 };
 
 /// A tool's output for the model. A plain value.
@@ -173,11 +176,14 @@ enum class OutputShape : std::uint8_t {
 /// what is stored loses them. Do not log, store or send the text elsewhere without `redact`;
 /// reports to a session are redacted when they are stored. Without a store, or if storing fails,
 /// the output is cut and says so.
+/// `whole_bytes`: the size of the whole output, if `raw` has only its ends; else 0.
 [[nodiscard]] Output presented(std::string_view raw, const OutputLimits& limits,
-                               ArtifactStore* store, OutputShape shape = OutputShape::text);
+                               ArtifactStore* store, OutputShape shape = OutputShape::text,
+                               std::uint64_t whole_bytes = 0);
 
 /// The same for an output that is already stored; `raw` may be a part of it.
 [[nodiscard]] Output presented(std::string_view raw, const OutputLimits& limits, ArtifactRef kept,
-                               OutputShape shape = OutputShape::text);
+                               OutputShape shape = OutputShape::text,
+                               std::uint64_t whole_bytes = 0);
 
 }  // namespace watchdog

@@ -177,10 +177,13 @@ class BudgetView {
     return axis_from(BudgetStage::exhausted);
   }
   /// Returns the time limit for a tool call that starts now: `cap`, or if time is enforced the
-  /// rest, at least `floor` and at most `cap`. A `cap` of 0: the call has no limit of its own.
+  /// rest until the final step is due, so that an answer can follow. At least `floor`, if half of
+  /// the time has room for it, and at most `cap`. A `cap` of 0: the call has no limit of its own.
   /// Empty: a limit is used up; start no call.
   [[nodiscard]] std::optional<Millis> per_tool_remaining(Millis cap,
                                                          Millis floor = Millis{5'000}) const;
+  /// Returns the time of per_tool_remaining, whatever else is used up.
+  [[nodiscard]] Millis time_for_call(Millis cap, Millis floor = Millis{5'000}) const;
   /// Returns all figures at once.
   [[nodiscard]] BudgetFigures figures() const;
   /// Returns the number of extensions of this budget itself.
@@ -235,6 +238,8 @@ class ExecutionBudget : public BudgetView {
   BudgetStage charge_cost(double amount);
   /// Charges one call, here and in the budgets above.
   BudgetStage charge_tool_call();
+  /// Charges as many of these calls as are left, and returns their number.
+  std::int64_t charge_tool_calls(std::int64_t asked);
 
   /// Excludes the time of a wait (for a person, a quota, a stalled machine) here and in all
   /// ancestors. Pairs nest; extra `resume` calls are ignored.

@@ -212,15 +212,17 @@ struct DeadlineSettings {
 /// The timeout that a model requests among a call's arguments. A plain value.
 struct TimeoutHint {
   std::optional<Millis> timeout{};  ///< The timeout that the arguments name; empty: none.
-  std::string note{};               ///< Why a hint was ignored; empty: none was.
+  std::string note{};  ///< Why a hint was ignored, or how it was understood; empty: neither.
 };
 
 /// Reads `_meta.timeout`, else `_timeout` (ms), and removes those that the tool does not declare.
-/// A `timeout` among the arguments is the tool's own: most shell tools count it in seconds.
-/// `arguments`: a JSON object as text; other text is not changed. `declares`: names of the tool's
-/// own arguments.
+/// `takes_timeout`: see ToolSpec; then it also reads and removes `timeout_ms`, and the spellings of
+/// other shells: `timeout`, `timeout_s`, `timeout_seconds`, … The note says how one was understood.
+/// Otherwise a `timeout` among the arguments is the tool's own. `arguments`: a JSON object as text;
+/// other text is not changed. `declares`: names of the tool's own arguments.
 [[nodiscard]] TimeoutHint extract_hint(std::string& arguments,
-                                       const std::vector<std::string>& declares);
+                                       const std::vector<std::string>& declares,
+                                       bool takes_timeout = false);
 /// Its name before 0.2; goes with 0.3.
 [[nodiscard]] inline TimeoutHint take_hint(std::string& arguments,
                                            const std::vector<std::string>& declares) {
@@ -262,8 +264,20 @@ class ActivityDeadline {
   /// Returns true if the value was accepted: finite, and above every earlier value. `idle` then
   /// starts again.
   bool progress(double value, Instant now) noexcept;
-  /// Returns true if the total rose.
-  bool progress_bytes(std::uint64_t total, Instant now) noexcept;
+  /// Returns true if the total rose. `is_new` false: it only counts.
+  bool progress_bytes(std::uint64_t total, Instant now, bool is_new = true) noexcept;
+  /// Progress of another kind, as the caller decides: `idle` starts again.
+  void accept(Instant now) noexcept;
+
+  /// The call's processes work, although it says nothing: `idle` starts again, and nothing is
+  /// accepted. Without progress a call may take `put_off_max` times its `idle` in this way.
+  void put_off(Instant now) noexcept;
+  /// See put_off.
+  static constexpr int put_off_max = 10;
+  /// Returns true if processes put the deadline off since the newest accepted progress.
+  [[nodiscard]] bool was_put_off() const noexcept { return put_off_at_ > progress_at_; }
+  /// A report that says nothing new: it is counted as rejected.
+  void reject() noexcept { ++rejected_; }
 
   /// Each reason counts its pauses; time continues when all have been resumed. Extra `resume` calls
   /// are ignored.
@@ -299,13 +313,14 @@ class ActivityDeadline {
   [[nodiscard]] const ResolvedDeadline& limits() const noexcept { return limits_; }
 
  private:
-  void accept(Instant now) noexcept;
+  [[nodiscard]] Millis idle_end() const noexcept;
 
   ResolvedDeadline limits_;
   Instant start_;
   Millis left_out_{};  ///< Of pauses that are over, and stalls.
   Instant paused_since_{};
   Millis progress_at_{};  ///< In active time.
+  Millis put_off_at_{};   ///< Likewise; 0: never.
   std::array<std::int32_t, 4> holds_by_reason_{};
   std::int32_t holds_ = 0;
   Millis pauses_{};

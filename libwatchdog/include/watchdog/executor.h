@@ -76,6 +76,9 @@ struct TurnOptions {
   std::optional<Millis> deadline{};           ///< The latest end of its calls. It ends no turn.
   DisconnectPolicy on_disconnect = DisconnectPolicy::abort_after_grace;  ///< See DisconnectPolicy.
   bool final = false;  ///< Only tools that are allowed in a final turn; the answer is due.
+  /// Calls that may run, because they are charged to `budget` already; the rest is denied. Empty:
+  /// as many as the budget has when they start.
+  std::optional<std::int64_t> calls_max{};
 };
 
 inline constexpr int turn_depth_max = 5;  ///< Turns below each other, at most.

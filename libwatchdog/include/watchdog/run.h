@@ -320,12 +320,17 @@ class Iteration {
  private:
   friend class Run;
   Iteration(Run& run, int number);
+  friend class ToolRunner;
   void look_at_budget();
+  /// Of this many calls of answers: those that the budget has room for. Each is counted once.
+  /// Empty: no limit, or the answers came from elsewhere.
+  [[nodiscard]] std::optional<std::int64_t> charged_calls(std::int64_t asked);
 
   Run& run_;
   int number_;
   bool final_ = false;
   bool asked_ = false;
+  std::int64_t calls_charged_ = 0;  ///< Of answers, and not carried out yet.
   std::string budget_;
 };
 

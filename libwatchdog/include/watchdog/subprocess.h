@@ -45,7 +45,8 @@ struct SpawnSpec {
   std::vector<std::string> argv{};
   std::filesystem::path cwd{};  ///< Empty: the caller's.
   /// Variables of the program, besides PATH, HOME, USER, LANG, LC_*, TZ, TMPDIR of the caller.
-  /// Prompts and pagers are switched off: GIT_TERMINAL_PROMPT=0, PAGER=cat, TERM=dumb.
+  /// Prompts, pagers and editors are switched off (GIT_TERMINAL_PROMPT=0, PAGER=cat, TERM=dumb,
+  /// EDITOR=false, DEBIAN_FRONTEND=noninteractive, …), also those of the user's git settings.
   std::map<std::string, std::string> env{};
   std::string input{};       ///< Its standard input.
   bool inherit_env = false;  ///< The caller's whole environment; it may hold secrets.
@@ -71,6 +72,9 @@ struct ProcessHooks {
   /// Receives each piece of output before any cut. It should not block, because the program waits
   /// for it. If it throws, the program is stopped, and it is not called again.
   std::function<void(std::string_view bytes, OutputStream from)> output{};
+  /// Called about every `look_every` in which its processes used CPU or disks.
+  std::function<void()> working{};
+  Millis look_every{2'000};  ///< See working.
 };
 
 /// How it ended, and its output. A plain value.

@@ -76,6 +76,9 @@ struct ToolSpec {
   std::optional<std::size_t> inline_chars_max{};  ///< Of its output; empty: the executor's limit.
   OutputShape shape = OutputShape::text;          ///< The form of its output.
   bool allowed_in_final_turn = false;             ///< It may also be called in a final turn.
+  /// Its argument `timeout_ms` (declare it in `parameters`) is the call's deadline: the executor
+  /// takes it, and the tool does not see it. Other spellings of it are understood, too.
+  bool takes_timeout = false;
   /// Returns the resources of a call from its arguments. Called on the executor's thread; it must
   /// not block.
   std::function<std::vector<ResourceKey>(std::string_view arguments)> resources{};
@@ -89,6 +92,8 @@ struct ToolReply {
   FailureKind failure = FailureKind::tool_error;
   std::optional<int> exit_code{};         ///< Of a program; empty: none.
   std::optional<ArtifactRef> artifact{};  ///< The whole output, if the tool stored it itself.
+  /// The size of the whole output, if `text` has only its ends; else 0.
+  std::uint64_t whole_bytes = 0;
 };
 
 struct CallState;
@@ -115,14 +120,17 @@ class ToolContext {
   /// Returns the time until the present deadline; empty: there is none.
   [[nodiscard]] std::optional<Millis> remaining() const;
 
-  /// Reports progress: `value` has to rise. Extends the idle deadline.
+  /// Reports progress: `value` has to rise, or `message` has to be new. Extends the idle deadline.
   void progress(double value, std::optional<double> total = {}, std::string_view message = {});
   /// Reports the total of bytes so far.
   void progress_bytes(std::uint64_t total);
   /// Reports a sign of life. Extends nothing.
   void heartbeat(std::string_view message = {});
-  /// Adds a part of the result: it is kept even if the call is given up, up to 1 MiB, and counts as
-  /// progress.
+  /// Reports that processes of the call use CPU or disks. Puts the idle deadline off; see
+  /// ActivityDeadline::put_off.
+  void working();
+  /// Adds a part of the result: it is kept even if the call is given up, up to 1 MiB. It counts as
+  /// progress if it has a line that was not there before; times of day make no new line.
   void partial(std::string_view text);
   /// A wait for a person or another party: deadline and budget stand still until the guard is
   /// destroyed.
@@ -189,8 +197,9 @@ class Tool {
 class ToolRegistry {
  public:
   /// Errors: `conflict` (the name is taken), `invalid` (name, deadlines, or schema), and those of
-  /// Tool::ready.
-  [[nodiscard]] Result<void> add(std::shared_ptr<Tool> tool);
+  /// Tool::ready. Also `invalid`: it has effects, cannot be stopped and does not use the write
+  /// fence, so no executor would run it. `allow_unfenced`: as in ExecutorOptions; then it is added.
+  [[nodiscard]] Result<void> add(std::shared_ptr<Tool> tool, bool allow_unfenced = false);
   /// Returns the tool of that name; null: there is none.
   [[nodiscard]] std::shared_ptr<Tool> find(std::string_view name) const;
   /// Returns the names of the tool's own arguments.
@@ -234,10 +243,15 @@ struct ShellOptions {
   Survivors survivors = Survivors::kill;  ///< See Survivors.
   KillLadder ladder{};                    ///< The steps that end it.
   bool inherit_env = false;               ///< See SpawnSpec.
+  DeadlinePolicy deadline{};              ///< Of its calls; empty: the executor's.
+  /// Empty: one command at a time. `parallel`: commands of one answer run side by side.
+  std::optional<Concurrency> concurrency{};
+  std::optional<bool> retry_on_timeout{};  ///< See ToolSpec.
 };
 
-/// `shell {command}`: a command line for /bin/sh in the workspace's first root. Its output counts
-/// as progress. Long output is stored in full if there is a store. It is not a sandbox: a command
+/// `shell {command, timeout_ms?}`: a command line for /bin/sh in the workspace's first root. New
+/// lines of its output count as progress; while its processes use CPU or disks, the deadline is put
+/// off. Long output is stored in full if there is a store. It is not a sandbox: a command
 /// may touch whatever this user may.
 [[nodiscard]] std::shared_ptr<Tool> shell_tool(std::shared_ptr<const Workspace> workspace,
                                                std::shared_ptr<ArtifactStore> artifacts,

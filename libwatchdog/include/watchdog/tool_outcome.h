@@ -248,6 +248,7 @@ struct CallReport {
   Millis active{};                     ///< Its running time without pauses.
   Millis paused{};                     ///< The sum of its pauses.
   std::int64_t progress_accepted = 0;  ///< Accepted reports of progress.
+  std::uint64_t output_bytes = 0;      ///< Of what it gave piece by piece.
   std::int64_t progress_rejected = 0;  ///< Rejected reports of progress.
   std::size_t wave = 0;                ///< The index of its wave.
   std::string deadline{};    ///< The source of its deadline; see ResolvedDeadline::provenance.

@@ -21,6 +21,24 @@ Instant plus(Instant at, Millis time) {
   return time > never - at ? never : at + time;
 }
 
+/// `tool calls`
+std::string in_words(BudgetAxis axis) {
+  std::string words(name_of(axis));
+  std::ranges::replace(words, '_', ' ');
+  return words;
+}
+
+/// Takes one of the calls that the turn may run. Returns why there is none.
+std::optional<ToolDenied> take_allowance(Turn::State& turn) {
+  const auto& allowed = turn.options.calls_max;
+  const std::lock_guard guard(turn.mutex);
+  if (!allowed || turn.calls_admitted++ < *allowed) return std::nullopt;
+  return ToolDenied{DenyReason::budget,
+                    *allowed == 0 ? "the budget's tool calls are used up"
+                                  : "the budget had tool calls left for the first " +
+                                        std::to_string(*allowed) + " of this answer only"};
+}
+
 }  // namespace
 
 CallBatch::CallBatch(std::shared_ptr<ToolExecutor::Core> core, std::shared_ptr<Turn::State> turn,
@@ -121,16 +139,21 @@ std::optional<ToolDenied> CallBatch::refusal(const Entry& entry) const {
     if (const auto off = turn_->off.find(name); off != turn_->off.end()) {
       return ToolDenied{DenyReason::disabled, off->second};
     }
+    if (!turn_->unclear.empty() &&
+        turn_->unclear.contains(key_of_call(name, entry.call.arguments))) {
+      return ToolDenied{DenyReason::disabled,
+                        "the same call timed out in this turn, and a second one could do again "
+                        "what the first may have done"};
+    }
   }
   if (core_->is_quarantined(name)) {
     return ToolDenied{DenyReason::quarantined,
                       "earlier calls of it still hang and were given up; it is not called again "
                       "until they are back"};
   }
-  if (writes(spec.effect) && spec.stoppable == Stoppable::not_stoppable && !spec.gated &&
-      !core_->options.allow_unfenced) {
+  if (is_unfenced(spec) && !core_->options.allow_unfenced) {
     return ToolDenied{DenyReason::policy,
-                      "it changes things, cannot be stopped, and does not use the write gate: it "
+                      "it changes things, cannot be stopped, and does not use the write fence: it "
                       "has to run as a process of its own"};
   }
   return std::nullopt;
@@ -152,11 +175,13 @@ void CallBatch::admit(Entry& entry, Instant now) {
     return finish(entry, ToolCancelled{.why = why ? *why : *called_off_});
   }
   entry.tool = core_->parts.tools->find(entry.call.tool);
+  if (entry.tool) {
+    const auto& declared = core_->parts.tools->arguments_of(entry.call.tool);
+    entry.hint = extract_hint(entry.call.arguments, declared, entry.tool->spec().takes_timeout);
+    extract_wait_for_previous(entry.call.arguments, declared);
+  }
   if (auto denied = refusal(entry)) return finish(entry, std::move(*denied));
-
-  const auto& declared = core_->parts.tools->arguments_of(entry.call.tool);
-  entry.hint = extract_hint(entry.call.arguments, declared);
-  extract_wait_for_previous(entry.call.arguments, declared);
+  if (auto denied = take_allowance(*turn_)) return finish(entry, std::move(*denied));
   const auto epoch = core_->parts.epochs->next();
   if (!epoch) {
     return finish(entry,
@@ -239,16 +264,19 @@ std::optional<ResolvedDeadline> CallBatch::limits_of(const Entry& entry, Instant
     }
   }
   if (const auto& budget = turn_->options.budget) {
-    const auto left = budget->per_tool_remaining(Millis{0});
-    if (!left) {
-      const auto axis = budget->exhausted();
-      const bool is_time = !axis || *axis == BudgetAxis::time;
+    auto axis = budget->exhausted();
+    // Those of `calls_max` are charged already.
+    const auto used = budget->figures();
+    if (!axis && !turn_->options.calls_max && used.limits.tool_calls &&
+        used.tool_calls >= *used.limits.tool_calls)
+      axis = BudgetAxis::tool_calls;
+    if (axis) {
+      const bool is_time = *axis == BudgetAxis::time;
       denied = {is_time ? DenyReason::deadline : DenyReason::budget,
-                is_time ? std::string("budget deadline reached")
-                        : "the budget's " + std::string(name_of(*axis)) + " are used up"};
+                "the budget's " + in_words(*axis) + (is_time ? " is" : " are") + " used up"};
       return std::nullopt;
     }
-    if (left->count() > 0) bounds.budget = *left;
+    if (const auto left = budget->time_for_call(Millis{0}); left.count() > 0) bounds.budget = left;
   }
   return resolve(core_->options.deadlines, entry.call.tool, entry.tool->spec().deadline, entry.hint,
                  bounds);
@@ -311,10 +339,10 @@ void CallBatch::watch(Entry& entry, Instant now) {
       } else if (state.asked_at && core_->options.confirm_max &&
                  now >= plus(*state.asked_at, *core_->options.confirm_max)) {
         over = true;
-      } else if ((entry.expired = state.deadline->expired(now))) {
+      } else if ((entry.expired = state.movement->deadline().expired(now))) {
         begins_to_stop = true;
       } else if (const auto& soft = state.limits->soft;
-                 soft && !entry.slow_reported && state.deadline->active(now) >= *soft) {
+                 soft && !entry.slow_reported && state.movement->deadline().active(now) >= *soft) {
         is_slow = true;
       }
       if (begins_to_stop) state.phase = CallPhase::stopping;
@@ -344,13 +372,14 @@ void CallBatch::report_progress(Entry& entry, Instant now) {
   ToolEvent event;
   {
     const std::lock_guard guard(entry.state->mutex);
-    if (!entry.state->deadline) return;
-    const auto& deadline = *entry.state->deadline;
+    if (!entry.state->movement) return;
+    const auto& movement = *entry.state->movement;
+    const auto& deadline = movement.deadline();
     event.elapsed = deadline.active(now);
-    event.value = deadline.value();
+    event.value = movement.value();
     event.bytes = deadline.bytes();
     event.accepted = deadline.accepted();
-    event.total = entry.state->total;
+    event.total = movement.total();
     event.detail = entry.state->message;
   }
   event.kind = ToolEvent::Kind::progress;
@@ -377,13 +406,14 @@ Instant CallBatch::next_look(Instant now) const {
       next = std::min({next, plus(now, limits.idle.value_or(Millis::max())),
                        plus(now, limits.hard.value_or(Millis::max()))});
     } else if (state.phase == CallPhase::running) {
-      next = std::min(next, state.deadline->next_expiry());
+      const auto& deadline = state.movement->deadline();
+      next = std::min(next, deadline.next_expiry());
       if (state.asked_at && core_->options.confirm_max) {
         next = std::min(next, plus(*state.asked_at, *core_->options.confirm_max));
       }
-      if (state.deadline->paused() || entry.slow_reported) continue;
-      if (const auto& soft = state.deadline->limits().soft) {
-        next = std::min(next, plus(now, std::max(*soft - state.deadline->active(now), Millis{0})));
+      if (deadline.paused() || entry.slow_reported) continue;
+      if (const auto& soft = deadline.limits().soft) {
+        next = std::min(next, plus(now, std::max(*soft - deadline.active(now), Millis{0})));
       }
     }
   }
@@ -403,7 +433,7 @@ void CallBatch::wait(Instant since) {
     if (entry.stage != Stage::started) continue;
     if (entry.grace_until != never) entry.grace_until += stall;
     const std::lock_guard guard(entry.state->mutex);
-    if (entry.state->deadline) entry.state->deadline->compensate(stall);
+    if (entry.state->movement) entry.state->movement->compensate(stall);
     if (entry.state->asked_at) *entry.state->asked_at += stall;
   }
   ToolEvent event;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "calls/batch.h"
+#include "calls/tool_arguments.h"
 
 namespace watchdog {
 namespace {
@@ -44,11 +45,13 @@ void CallBatch::conclude(Entry& entry, Instant now) {
     abandoned = state.began_at && !state.returned;
     said = state.effects;
     state.free_budget();
-    if (state.deadline) {
-      entry.report.active = state.deadline->active(now);
-      entry.report.paused = state.deadline->in_pauses(now);
-      entry.report.progress_accepted = state.deadline->accepted();
-      entry.report.progress_rejected = state.deadline->rejected();
+    if (state.movement) {
+      const auto& deadline = state.movement->deadline();
+      entry.report.active = deadline.active(now);
+      entry.report.paused = deadline.in_pauses(now);
+      entry.report.progress_accepted = deadline.accepted();
+      entry.report.progress_rejected = deadline.rejected();
+      entry.report.output_bytes = state.partial.bytes();
       entry.report.queued = *state.began_at - entry.queued_at;
     }
   }
@@ -89,7 +92,9 @@ ToolOutcome CallBatch::outcome_of(Entry& entry, std::optional<HandlerResult>& ho
     if (home && home->output && (home->output->artifact || state.partial.bytes() == 0)) {
       return std::move(*home->output);
     }
-    return core_->shown({.text = state.partial.text()}, spec);
+    ToolReply so_far{.text = state.partial.text()};
+    if (so_far.text.size() < state.partial.bytes()) so_far.whole_bytes = state.partial.bytes();
+    return core_->shown(so_far, spec);
   };
   const auto cancelled = [&](const CancelReason& why) {
     return ToolCancelled{.why = why,
@@ -100,12 +105,13 @@ ToolOutcome CallBatch::outcome_of(Entry& entry, std::optional<HandlerResult>& ho
                          .partial = part()};
   };
   if (entry.expired) {
-    const auto& limits = state.deadline->limits();
+    const auto& deadline = state.movement->deadline();
+    const auto& limits = deadline.limits();
     const auto limit = *entry.expired == TimeoutKind::idle ? limits.idle : limits.hard;
     return ToolTimeout{.kind = *entry.expired,
                        .limit = limit.value_or(Millis{0}),
                        .elapsed = entry.report.active,
-                       .since_progress = state.deadline->since_progress(now),
+                       .since_progress = deadline.since_progress(now),
                        .effects = effects,
                        .still_running = still_running,
                        .retry = retry_advice(spec, effects),
@@ -214,11 +220,12 @@ void CallBatch::note_in_turn(const Entry& entry) {
     if (!entry.tool || !entry.state) return;
     const auto& spec = entry.tool->spec();
     if (timeout != nullptr && timeout->kind != TimeoutKind::queue) {
-      if (timeout->retry != RetryAdvice::safe) {
-        turn_->off.emplace(name, spec.retry_on_timeout
-                                     ? "it timed out in this turn, and is not repeated then"
-                                     : "it timed out in this turn, and a second call could do "
-                                       "twice what the first may have done");
+      if (spec.retry_on_timeout == false) {
+        turn_->off.emplace(name, "it timed out in this turn, and is not repeated then");
+      } else if (timeout->retry == RetryAdvice::do_not ||
+                 (timeout->retry != RetryAdvice::safe &&
+                  timeout->effects == EffectState::unknown)) {
+        turn_->unclear.insert(key_of_call(name, entry.call.arguments));
       }
     }
     if (!is_infrastructure) {

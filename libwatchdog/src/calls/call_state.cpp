@@ -28,7 +28,7 @@ bool CallState::begin() {
   if (phase != CallPhase::queued || scope.cancelled()) return false;
   phase = CallPhase::running;
   began_at = clock_now(clock);
-  deadline.emplace(limits.value_or(ResolvedDeadline{}), *began_at);
+  movement.emplace(limits.value_or(ResolvedDeadline{}), *began_at);
   return true;
 }
 
@@ -76,14 +76,14 @@ bool CallState::answered() {
 }
 
 void CallState::pause(PauseReason reason, Instant now) {
-  deadline->pause(reason, now);
+  movement->pause(reason, now);
   if (!budget) return;
   budget->pause();
   ++budget_pauses;
 }
 
 void CallState::resume(PauseReason reason, Instant now) {
-  deadline->resume(reason, now);
+  movement->resume(reason, now);
   if (budget_pauses == 0) return;
   budget->resume();
   --budget_pauses;
@@ -96,10 +96,11 @@ void CallState::free_budget() {
 RunningCall CallState::seen(Instant now) const {
   const std::lock_guard guard(mutex);
   RunningCall info{.id = call.id, .tool = call.tool};
-  if (deadline) {
-    info.elapsed = deadline->active(now);
-    info.since_progress = deadline->since_progress(now);
-    info.paused = deadline->paused();
+  if (movement) {
+    const auto& deadline = movement->deadline();
+    info.elapsed = deadline.active(now);
+    info.since_progress = deadline.since_progress(now);
+    info.paused = deadline.paused();
   }
   info.note = message;
   return info;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "calls/movement.h"
 #include "calls/wakeup.h"
 #include "watchdog/deadline.h"
 #include "watchdog/executor.h"
@@ -72,12 +73,11 @@ struct CallState {
   CallPhase phase = CallPhase::queued;
   Instant queued_at;
   std::optional<Instant> began_at;
-  std::optional<ResolvedDeadline> limits;    ///< Resolved before it begins.
-  std::optional<ActivityDeadline> deadline;  ///< Since it began.
-  std::optional<Instant> asked_at;           ///< When a person was asked to confirm it.
+  std::optional<ResolvedDeadline> limits;  ///< Resolved before it begins.
+  std::optional<Movement> movement;        ///< Since it began.
+  std::optional<Instant> asked_at;         ///< When a person was asked to confirm it.
   PartialText partial;
   std::string message;
-  std::optional<double> total;
   std::optional<EffectState> effects;
   std::optional<HandlerResult> home;
   std::string checkpoint;     ///< Of what it may overwrite.

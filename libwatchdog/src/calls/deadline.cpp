@@ -136,8 +136,9 @@ ResolvedDeadline resolve(const DeadlineSettings& settings, std::string_view tool
   if (asked) {
     const auto got = resolved.hard ? std::min(*resolved.hard, *asked) : *asked;
     if (got != *hint.timeout) {
-      resolved.note = "requested " + seconds(*hint.timeout) + ", " +
-                      (got < *hint.timeout ? "clamped to " : "raised to ") + seconds(got);
+      resolved.note += resolved.note.empty() ? "" : "; ";
+      resolved.note += "requested " + seconds(*hint.timeout) + ", " +
+                       (got < *hint.timeout ? "clamped to " : "raised to ") + seconds(got);
     }
   }
   return resolved;
@@ -161,14 +162,26 @@ bool ActivityDeadline::progress(double value, Instant now) noexcept {
   return true;
 }
 
-bool ActivityDeadline::progress_bytes(std::uint64_t total, Instant now) noexcept {
-  if (total <= bytes_) {
+bool ActivityDeadline::progress_bytes(std::uint64_t total, Instant now, bool is_new) noexcept {
+  const bool rises = total > bytes_;
+  bytes_ = std::max(bytes_, total);
+  if (!rises || !is_new) {
     ++rejected_;
     return false;
   }
-  bytes_ = total;
   accept(now);
   return true;
+}
+
+void ActivityDeadline::put_off(Instant now) noexcept {
+  if (!limits_.idle || !limits_.extend_on_progress) return;
+  const auto time = active(now);
+  if (time - progress_at_ <= put_off_max * *limits_.idle) put_off_at_ = time;
+}
+
+/// In active time. REQUIRES: `idle` is limited.
+Millis ActivityDeadline::idle_end() const noexcept {
+  return std::max(progress_at_, put_off_at_) + *limits_.idle;
 }
 
 void ActivityDeadline::pause(PauseReason reason, Instant now) noexcept {
@@ -193,7 +206,7 @@ void ActivityDeadline::compensate(Millis stall) noexcept {
 Instant ActivityDeadline::next_expiry() const noexcept {
   if (paused()) return never;
   auto left = Millis::max();
-  if (limits_.idle) left = progress_at_ + *limits_.idle;
+  if (limits_.idle) left = idle_end();
   if (limits_.hard) left = std::min(left, *limits_.hard);
   return left == Millis::max() ? never : start_ + left_out_ + left;
 }
@@ -202,7 +215,7 @@ std::optional<TimeoutKind> ActivityDeadline::expired(Instant now) const noexcept
   if (paused()) return std::nullopt;
   const auto time = active(now);
   if (limits_.hard && time >= *limits_.hard) return limits_.hard_kind;
-  if (limits_.idle && time >= progress_at_ + *limits_.idle) return TimeoutKind::idle;
+  if (limits_.idle && time >= idle_end()) return TimeoutKind::idle;
   return std::nullopt;
 }
 

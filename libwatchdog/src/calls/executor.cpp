@@ -205,8 +205,9 @@ void ToolExecutor::Core::carry_out(const std::shared_ptr<CallState>& state, Tool
 Output ToolExecutor::Core::shown(const ToolReply& reply, const ToolSpec& spec) const {
   auto limits = options.output;
   limits.inline_chars = spec.inline_chars_max.value_or(limits.inline_chars);
-  if (reply.artifact) return presented(reply.text, limits, *reply.artifact, spec.shape);
-  return presented(reply.text, limits, parts.artifacts.get(), spec.shape);
+  if (reply.artifact)
+    return presented(reply.text, limits, *reply.artifact, spec.shape, reply.whole_bytes);
+  return presented(reply.text, limits, parts.artifacts.get(), spec.shape, reply.whole_bytes);
 }
 
 void ToolExecutor::Core::came_late(const CallState& state, const HandlerResult& home) noexcept {

@@ -6,12 +6,12 @@
 #include "watchdog/tool.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "calls/call_state.h"
+#include "calls/tool_arguments.h"
 #include "codec/json.h"
 #include "privacy/content.h"
 
@@ -51,7 +51,7 @@ std::shared_ptr<Tool> make_tool(ToolSpec spec, std::function<ToolReply(ToolConte
   return std::make_shared<FunctionTool>(std::move(spec), std::move(invoke));
 }
 
-Result<void> ToolRegistry::add(std::shared_ptr<Tool> tool) {
+Result<void> ToolRegistry::add(std::shared_ptr<Tool> tool, bool allow_unfenced) {
   if (!tool)
     return Error{ErrorCode::invalid, "there is no tool to add: the pointer is null", "tool"};
   const auto& spec = tool->spec();
@@ -65,6 +65,15 @@ Result<void> ToolRegistry::add(std::shared_ptr<Tool> tool) {
     auto error = allowed.error();
     error.message = "tool " + spec.name + ": " + error.message;
     return error;
+  }
+  if (is_unfenced(spec) && !allow_unfenced) {
+    return Error{ErrorCode::invalid,
+                 "tool " + spec.name +
+                     ": no executor would run it: it changes things, cannot be stopped, and does "
+                     "not use the write fence. Make it `killable` (a process of its own) or "
+                     "`cooperative`, or make all of its changes through ToolContext::writes and "
+                     "set `gated`",
+                 "stoppable"};
   }
   const auto schema = is_json(spec.parameters)
                           ? nlohmann::json::parse(spec.parameters, nullptr, false)
@@ -145,8 +154,8 @@ void ToolContext::throw_if_stopped() const {
 std::optional<Millis> ToolContext::remaining() const {
   const std::lock_guard guard(state_->mutex);
   if (state_->phase == CallPhase::terminal) return Millis{0};
-  if (!state_->deadline) return std::nullopt;
-  const auto until = state_->deadline->next_expiry();
+  if (!state_->movement) return std::nullopt;
+  const auto until = state_->movement->deadline().next_expiry();
   if (until == never) return std::nullopt;
   return std::max(until - CallState::clock_now(state_->clock), Millis{0});
 }
@@ -158,40 +167,41 @@ namespace {
 template <class Note>
 void note(CallState& state, std::string_view message, Note&& apply) {
   const std::lock_guard guard(state.mutex);
-  if (state.phase == CallPhase::terminal || !state.deadline) return;
+  if (state.phase == CallPhase::terminal || !state.movement) return;
   if (!message.empty()) state.message = first_characters(message, message_chars_max);
-  apply(*state.deadline, CallState::clock_now(state.clock));
+  apply(*state.movement, CallState::clock_now(state.clock));
 }
 
 }  // namespace
 
 void ToolContext::progress(double value, std::optional<double> total, std::string_view message) {
-  note(*state_, message, [&](ActivityDeadline& deadline, Instant now) {
-    if (total && std::isfinite(*total)) state_->total = total;
-    deadline.progress(value, now);
-  });
+  note(*state_, message,
+       [&](Movement& movement, Instant now) { movement.progress(value, total, message, now); });
 }
 
 void ToolContext::progress_bytes(std::uint64_t total) {
-  note(*state_, {},
-       [&](ActivityDeadline& deadline, Instant now) { deadline.progress_bytes(total, now); });
+  note(*state_, {}, [&](Movement& movement, Instant now) { movement.bytes(total, now); });
 }
 
 void ToolContext::heartbeat(std::string_view message) {
-  note(*state_, message, [](ActivityDeadline&, Instant) {});
+  note(*state_, message, [](Movement&, Instant) {});
+}
+
+void ToolContext::working() {
+  note(*state_, {}, [](Movement& movement, Instant now) { movement.alive(now); });
 }
 
 void ToolContext::partial(std::string_view text) {
   if (text.empty()) return;
-  note(*state_, {}, [&](ActivityDeadline& deadline, Instant now) {
+  note(*state_, {}, [&](Movement& movement, Instant now) {
     state_->partial.add(text);
-    deadline.progress_bytes(deadline.bytes() + text.size(), now);
+    movement.output(text, now);
   });
 }
 
 ToolContext::Pause::Pause(std::shared_ptr<CallState> state, PauseReason reason)
     : state_(std::move(state)), reason_(reason) {
-  note(*state_, {}, [&](ActivityDeadline&, Instant now) { state_->pause(reason_, now); });
+  note(*state_, {}, [&](Movement&, Instant now) { state_->pause(reason_, now); });
 }
 
 ToolContext::Pause::Pause(Pause&& other) noexcept
@@ -199,7 +209,7 @@ ToolContext::Pause::Pause(Pause&& other) noexcept
 
 ToolContext::Pause::~Pause() {
   if (!state_) return;
-  note(*state_, {}, [&](ActivityDeadline&, Instant now) { state_->resume(reason_, now); });
+  note(*state_, {}, [&](Movement&, Instant now) { state_->resume(reason_, now); });
   state_->waiter->ring();  // the waiting thread may have had no time limit
 }
 

@@ -49,4 +49,15 @@ std::string with_confirmation(const std::string& arguments) {
   return dumped(document);
 }
 
+bool is_unfenced(const ToolSpec& spec) noexcept {
+  return writes(spec.effect) && spec.stoppable == Stoppable::not_stoppable && !spec.gated;
+}
+
+std::string key_of_call(std::string_view tool, std::string_view arguments) {
+  // Without the order of members, which says nothing.
+  const auto document = nlohmann::json::parse(arguments, nullptr, false);
+  return std::string(tool) + " " +
+         document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 }  // namespace watchdog

@@ -71,9 +71,17 @@ std::string partial_words(const Output& partial) {
   std::string words = "\nPartial output";
   std::string how;
   if (const auto count = characters_in(shown); count < total) {
-    how = "last " + std::to_string(count) + " of " + std::to_string(total) + " chars";
+    const auto bytes = partial.truncation ? partial.truncation->bytes : 0;
+    how = "last " + std::to_string(count) +
+          (bytes > 0 ? " chars of " + std::to_string(bytes) + " bytes"
+                     : " of " + std::to_string(total) + " chars");
   }
-  if (partial.artifact) how += (how.empty() ? "full: " : ", full: ") + partial.artifact->handle;
+  if (const auto& kept = partial.artifact) {
+    how += how.empty() ? "" : ", ";
+    how += kept->kept < kept->bytes ? "of it " + std::to_string(kept->kept) + " bytes are stored: "
+                                    : "full: ";
+    how += kept->handle;
+  }
   if (!how.empty()) words += " (" + how + ")";
   return words.append(":\n").append(shown);
 }
@@ -150,8 +158,9 @@ std::string_view suggestion_for(const ToolOutcome& outcome) {
         return "answer now with what you have";
       case DenyReason::duplicate_call:
         return "use the result of the first one";
-      case DenyReason::policy:
       case DenyReason::disabled:
+        return "use another tool, or call it again in your next message";
+      case DenyReason::policy:
       case DenyReason::quarantined:
       case DenyReason::saturated:
       case DenyReason::turn_cancelled:
@@ -173,12 +182,23 @@ std::string_view suggestion_for(const ToolOutcome& outcome) {
   return "use another tool, or repeat it later";
 }
 
+/// What came of a call that is said to stand still; empty: nothing did.
+std::string stale_words(const CallReport& report) {
+  const auto stale = report.progress_rejected;
+  if (stale <= 0) return {};
+  const auto all = stale + report.progress_accepted;
+  const std::string_view noun = report.output_bytes > 0 ? "pieces of output" : "reports";
+  return " " + (stale == all ? "Its " : std::to_string(stale) + " of its ") + std::to_string(all) +
+         " " + std::string(noun) + " said nothing new: the same as before.";
+}
+
 std::string timeout_head(const CallReport& report, const ToolTimeout& timeout) {
   const auto name = "[TIMEOUT] " + name_of(report);
   switch (timeout.kind) {
     case TimeoutKind::idle:
       return name + " made no progress for " + seconds(timeout.limit) + " (ran " +
-             seconds(timeout.elapsed) + ")" + (timeout.still_running ? "." : " and was stopped.");
+             seconds(timeout.elapsed) + ")" + (timeout.still_running ? "." : " and was stopped.") +
+             stale_words(report);
     case TimeoutKind::queue:
       return name + " was not started: it waited " + seconds(timeout.limit) +
              " for other calls to finish.";
@@ -189,7 +209,11 @@ std::string timeout_head(const CallReport& report, const ToolTimeout& timeout) {
     case TimeoutKind::ceiling:
       break;
   }
-  return name + " did not respond within " + seconds(timeout.limit) + ".";
+  const bool has_said = report.output_bytes > 0 || report.progress_accepted > 0;
+  return name + (has_said ? " did not end within " : " did not respond within ") +
+         seconds(timeout.limit) + "." +
+         (report.output_bytes > 0 ? " It printed " + std::to_string(report.output_bytes) + " bytes."
+                                  : "");
 }
 
 std::string failure_head(const CallReport& report, const ToolFailure& failure) {

@@ -39,6 +39,8 @@ struct Turn::State {
   };
   std::map<std::string, InARow, std::less<>> in_a_row;  // what went wrong, of a tool
   std::map<std::string, std::string, std::less<>> off;  // tools, and why
+  std::set<std::string, std::less<>> unclear;           // keys of calls with unknown effects
+  std::int64_t calls_admitted = 0;                      // of `calls_max`
   int connections = 0;                                  // of its owner
   bool abort_reported = false;
 

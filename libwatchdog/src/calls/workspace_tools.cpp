@@ -256,6 +256,12 @@ class WriteFile final : public Tool {
 /// A filter that the command started may sort, or sleep, before it writes.
 constexpr Millis drain_grace{3'000};
 
+/// Several times within a deadline.
+Millis look_every(std::optional<Millis> deadline) {
+  const Millis usual = ProcessHooks{}.look_every;
+  return deadline ? std::min(*deadline / 4, usual) : usual;
+}
+
 /// Returns remarks on a program's end besides its output.
 std::string remarks_on(const ProcessEnd& end, const ShellOptions& options) {
   std::string text;
@@ -291,7 +297,13 @@ class Shell final : public Tool {
         "still running when it ends is ";
     spec_.description += options.survivors == Survivors::kill ? "killed." : "left running.";
     spec_.parameters =
-        R"({"type":"object","properties":{"command":{"type":"string"}},"required":["command"]})";
+        R"({"type":"object","properties":{"command":{"type":"string"},"timeout_ms":{"type":)"
+        R"("integer","minimum":1000,"description":"Longest time in milliseconds without new output )"
+        R"(or work. Optional."}},"required":["command"]})";
+    spec_.takes_timeout = true;
+    spec_.deadline = options.deadline;
+    spec_.concurrency = options.concurrency;
+    spec_.retry_on_timeout = options.retry_on_timeout;
     spec_.effect = Effect::external_write;
     spec_.stoppable = Stoppable::killable;
     spec_.needs_confirmation = options.confirm;
@@ -317,21 +329,26 @@ class Shell final : public Tool {
 
     std::optional<ArtifactStore::Sink> sink;
     if (artifacts_) sink.emplace(artifacts_->sink());
-    const auto end =
-        run_process({.argv = {"/bin/sh", "-c", *command},
-                     .cwd = workspace_->root(),
-                     .inherit_env = options_.inherit_env,
-                     .ladder = options_.ladder,
-                     .survivors = options_.survivors,
-                     .drain_grace = drain_grace},
-                    {.stop = now.stop(), .output = [&](std::string_view bytes, OutputStream) {
-                       now.partial(bytes);
-                       if (sink) sink->write(bytes);
-                     }});
+    const auto end = run_process({.argv = {"/bin/sh", "-c", *command},
+                                  .cwd = workspace_->root(),
+                                  .inherit_env = options_.inherit_env,
+                                  .ladder = options_.ladder,
+                                  .survivors = options_.survivors,
+                                  .drain_grace = drain_grace},
+                                 {.stop = now.stop(),
+                                  .output =
+                                      [&](std::string_view bytes, OutputStream) {
+                                        now.partial(bytes);
+                                        if (sink) sink->write(bytes);
+                                      },
+                                  .working = [&] { now.working(); },
+                                  .look_every = look_every(now.remaining())});
     if (!end) {
       return {.ok = false, .text = end.error().message, .failure = FailureKind::spawn_failed};
     }
     ToolReply reply{.text = printed(*end) + remarks_on(*end, options_)};
+    if (end->output_bytes > end->head.size() + end->tail.size())
+      reply.whole_bytes = end->output_bytes;
     const auto is_long = spec_.inline_chars_max.value_or(OutputLimits{}.inline_chars);
     if (sink && end->output_bytes > is_long) {
       if (auto kept = sink->finish("text/plain")) {

@@ -307,6 +307,18 @@ BudgetStage ExecutionBudget::charge_tool_call() {
       [](BudgetFigures& used) { used.tool_calls = bounded(used.tool_calls + 1); });
 }
 
+std::int64_t ExecutionBudget::charge_tool_calls(std::int64_t asked) {
+  const std::lock_guard guard(state_->tree->mutex);
+  const auto now = state_->counts(state_->clock.since_boot());
+  auto charged = bounded(asked);
+  if (now.limits.tool_calls) {
+    charged = std::min(charged, std::max<std::int64_t>(*now.limits.tool_calls - now.tool_calls, 0));
+  }
+  for (State* each = state_.get(); each != nullptr; each = each->parent.get())
+    each->used.tool_calls = bounded(each->used.tool_calls + charged);
+  return charged;
+}
+
 void ExecutionBudget::pause() {
   const std::lock_guard guard(state_->tree->mutex);
   const auto now = state_->clock.since_boot();
@@ -398,8 +410,16 @@ std::optional<Millis> BudgetView::per_tool_remaining(Millis cap, Millis floor) c
   const auto now = figures();
   if (now.stage == BudgetStage::exhausted) return std::nullopt;
   if (now.limits.tool_calls && now.tool_calls >= *now.limits.tool_calls) return std::nullopt;
+  return time_for_call(cap, floor);
+}
+
+Millis BudgetView::time_for_call(Millis cap, Millis floor) const {
+  const auto now = figures();
   if (!now.enforce_time || !now.limits.duration) return cap;
-  const auto left = std::max(*now.limits.duration - now.elapsed, floor);
+  const auto rest = *now.limits.duration - now.elapsed;
+  const auto kept_share = std::clamp(1 - state_->thresholds.finalize, 0.0, 1.0);
+  const Millis kept{std::llround(static_cast<double>(now.limits.duration->count()) * kept_share)};
+  const auto left = std::max({rest - kept, std::min(floor, rest / 2), Millis{1}});
   return cap > Millis{0} ? std::min(cap, left) : left;
 }
 

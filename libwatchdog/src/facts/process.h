@@ -50,4 +50,13 @@ struct ProcessTree {
 /// process, and they may hold secrets. Reads a bounded number of small files.
 [[nodiscard]] std::optional<ProcessTree> process_tree(const ProcessFacts& process);
 
+/// Below this share of a core processes idle: timers and collectors of garbage take that much.
+inline constexpr int busy_percent_min = 2;
+/// The kernel counts in ticks of 10 ms, so less in a short time may be one tick by chance.
+inline constexpr Millis busy_min{30};
+/// True if processes that used this much in this time work.
+[[nodiscard]] constexpr bool is_work(Millis cpu, std::int64_t io_bytes, Millis time) {
+  return (cpu >= busy_min && cpu.count() * 100 >= busy_percent_min * time.count()) || io_bytes > 0;
+}
+
 }  // namespace watchdog

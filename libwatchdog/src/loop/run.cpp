@@ -88,9 +88,10 @@ struct Run::State {
 
   Reflection last;
   int iteration = 0;
-  int unsure = 0;        ///< Reflections in a row of low confidence.
-  bool charged = false;  ///< The iteration's step was.
-  std::string partial;   ///< The received part of an incomplete answer.
+  int unsure = 0;                  ///< Reflections in a row of low confidence.
+  bool charged = false;            ///< The iteration's step was.
+  std::string partial;             ///< The received part of an incomplete answer.
+  std::int64_t calls_charged = 0;  ///< Of the newest answer.
   bool cut_off = false;  ///< The newest request had to be answered as it was: the last step.
   std::string phase;
 
@@ -210,12 +211,12 @@ struct Run::State {
         token);
     if (!answer) {
       // The server made the pieces of a broken answer, and they cost.
-      if (pieces > 0) budget.charge(pieces, 0);
+      if (pieces > 0) (void)budget.charge(pieces, 0);
       return answer;
     }
     // A server that does not count is counted for.
     const auto output = answer->output_tokens > 0 ? answer->output_tokens : pieces;
-    budget.charge(answer->prompt_tokens + output, answer->tool_calls.size());
+    calls_charged = budget.charge(answer->prompt_tokens + output, answer->tool_calls.size());
     charged = true;
     budget.charge_step();
     return answer;
@@ -411,8 +412,18 @@ Result<ChatAnswer, Failure> Iteration::ask(ChatRequest request) {
     state.partial += text.substr(0, partial_bytes_max - state.partial.size());
   };
   auto answer = state.asked(request, keep, stop());
-  if (answer) state.partial.clear();
+  if (answer) {
+    state.partial.clear();
+    calls_charged_ += state.calls_charged;
+  }
   return answer;
+}
+
+std::optional<std::int64_t> Iteration::charged_calls(std::int64_t asked) {
+  if (!asked_ || !run_.state_->budget.limits_calls()) return std::nullopt;
+  const auto allowed = std::min(asked, calls_charged_);
+  calls_charged_ -= allowed;
+  return allowed;
 }
 
 Result<Plan, Failure> Iteration::plan(std::string_view task, std::string_view context) {

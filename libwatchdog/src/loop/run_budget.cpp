@@ -47,8 +47,6 @@ Outcome RunBudget::end_for(BudgetAxis axis) const {
                        " % of what its owner allowed is used"};
   if (axis == BudgetAxis::time) {
     end.reason = reasons::budget_time;
-  } else if (axis == BudgetAxis::steps) {
-    end.reason = reasons::max_iterations_reached;
   } else {
     end.subject = name;
   }
@@ -74,10 +72,14 @@ void RunBudget::charge_step() {
   reporter_->update();
 }
 
-void RunBudget::charge(std::int64_t tokens, std::size_t calls) {
-  if (!owners_) return;
+std::int64_t RunBudget::charge(std::int64_t tokens, std::size_t calls) {
+  if (!owners_) return 0;
   owners_->charge_tokens(tokens);
-  for (std::size_t call = 0; call < calls; ++call) owners_->charge_tool_call();
+  return owners_->charge_tool_calls(static_cast<std::int64_t>(calls));
+}
+
+bool RunBudget::limits_calls() const {
+  return owners_ && owners_->figures().limits.tool_calls.has_value();
 }
 
 void RunBudget::hold(bool begins) {

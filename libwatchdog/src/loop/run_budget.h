@@ -39,8 +39,10 @@ class RunBudget {
   [[nodiscard]] BudgetFigures figures() const;
 
   void charge_step();
-  /// An answer's tokens and calls.
-  void charge(std::int64_t tokens, std::size_t calls);
+  /// An answer's tokens, and its calls as far as they are left. Returns how many are charged.
+  std::int64_t charge(std::int64_t tokens, std::size_t calls);
+  /// The owner limits calls of tools.
+  [[nodiscard]] bool limits_calls() const;
   void end_iteration() { failsafe_.step(); }
 
   /// Stops the budget's clock, or lets it go on: waiting for the model server does not count.

@@ -32,7 +32,7 @@ std::optional<BudgetAxis> ending_axis(const Outcome& outcome, const BudgetView& 
   if (outcome.reason == reasons::budget_exhausted) {
     if (const auto axis = named<BudgetAxis>(outcome.subject)) return axis;
   }
-  // A run says so of its steps.
+  // An author's own loop may say so of its steps.
   if (outcome.reason == reasons::max_iterations_reached &&
       budget.finalizing() == BudgetAxis::steps) {
     return BudgetAxis::steps;

@@ -107,10 +107,12 @@ std::vector<CallReport> ToolRunner::carry_out(Iteration& now, std::span<const To
   asked.reserve(calls.size());
   for (const auto& call : calls) asked.push_back({call.id, call.name, call.arguments});
   const auto scope = now.scope();
-  auto turn = state_->turns.begin_in(scope, {.agent = state_->agent,
-                                             .session = state_->tracker.session(),
-                                             .budget = state_->budget,
-                                             .final = now.final()});
+  auto turn = state_->turns.begin_in(
+      scope, {.agent = state_->agent,
+              .session = state_->tracker.session(),
+              .budget = state_->budget,
+              .final = now.final(),
+              .calls_max = now.charged_calls(static_cast<std::int64_t>(asked.size()))});
   if (turn) return state_->executor->execute_batch(*turn, asked);
   std::vector<CallReport> reports;
   for (auto& call : asked) {

@@ -72,10 +72,13 @@ std::vector<Status> all_processes() {
 }  // namespace
 
 std::vector<Descendant> descendants() {
+  return descendants_of(getpid());
+}
+
+std::vector<Descendant> descendants_of(pid_t ancestor) {
   auto all = all_processes();
-  const pid_t self = getpid();
   const auto is_below = [&](pid_t pid) {
-    if (pid == self) return true;
+    if (pid == ancestor) return true;
     const auto found = std::ranges::lower_bound(
         all, pid, {}, [](const Status& status) { return status.process.pid; });
     return found != all.end() && found->process.pid == pid && found->below;

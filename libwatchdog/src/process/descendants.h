@@ -24,6 +24,8 @@ struct Descendant {
 /// Returns all living descendants of this process, without zombies. Reads every process of the
 /// machine: some microseconds each. Thread-safe.
 [[nodiscard]] std::vector<Descendant> descendants();
+/// The same of another process.
+[[nodiscard]] std::vector<Descendant> descendants_of(pid_t ancestor);
 
 /// Sends a signal to exactly this process, never to a later one with the same pid. REQUIRES: this
 /// process has reaped no child since it was seen. Thread-safe.

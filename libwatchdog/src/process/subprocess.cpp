@@ -26,6 +26,7 @@
 #include "process/exec_process.h"
 #include "process/head_tail_buffer.h"
 #include "process/marked_processes.h"
+#include "process/process_work.h"
 
 namespace watchdog {
 namespace {
@@ -39,6 +40,7 @@ constexpr std::size_t names_max = 16;
 constexpr Millis helper_grace{2'000};
 /// The longest time for which descendants may write on after the leader's exit.
 constexpr Millis drain_max{10'000};
+constexpr Millis look_every_min{250};
 
 std::string shown(std::string_view name, std::int64_t pid) {
   std::string text;
@@ -114,6 +116,7 @@ class Supervision {
     }
     given_up_ = give_up_at_ && now() >= *give_up_at_;
     if (given_up_) return;
+    look_at_work();
 
     std::array<pollfd, 4> fds{{{exec_.channel(), POLLIN, 0},
                                {asked_ ? -1 : wake_.get(), POLLIN, 0},
@@ -131,8 +134,32 @@ class Supervision {
   [[nodiscard]] int poll_timeout() const {
     auto until = settle_at_;
     if (!until || (give_up_at_ && *give_up_at_ < *until)) until = give_up_at_;
+    if (looks() && (!until || look_at_ < *until)) until = look_at_;
     if (!until) return -1;
     return static_cast<int>(std::clamp<std::int64_t>((*until - now()).count(), 0, INT_MAX));
+  }
+
+  /// Somebody wants to know whether its processes work.
+  [[nodiscard]] bool looks() const { return hooks_.working && !hook_threw_ && !asked_ && !exited_; }
+
+  void look_at_work() {
+    if (!looks() || now() < look_at_) return;
+    look_at_ = now() + std::max(hooks_.look_every, look_every_min);
+    if (!work_) {
+      work_.emplace(exec_.pid(), now());
+      return;
+    }
+    if (work_->look(now())) call_hook([this] { hooks_.working(); });
+  }
+
+  template <class Hook>
+  void call_hook(const Hook& hook) {
+    try {
+      hook();
+    } catch (...) {
+      hook_threw_ = true;
+      ask_to_stop();
+    }
   }
 
   void order(Kind kind) {
@@ -224,12 +251,7 @@ class Supervision {
     kept_.add(bytes);
     if (from == OutputStream::err) err_kept_.add(bytes);
     if (!hooks_.output || hook_threw_) return;
-    try {
-      hooks_.output(bytes, from);
-    } catch (...) {
-      hook_threw_ = true;
-      ask_to_stop();
-    }
+    call_hook([&] { hooks_.output(bytes, from); });
   }
 
   static Millis now() { return system_clock().since_boot(); }
@@ -255,6 +277,8 @@ class Supervision {
   bool done_ = false;
   bool given_up_ = false;
   bool hook_threw_ = false;
+  Millis look_at_{};  // at the work of its processes
+  std::optional<ProcessWork> work_;
 };
 
 }  // namespace

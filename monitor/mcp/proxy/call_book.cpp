@@ -119,7 +119,7 @@ void CallBook::begin_call(const Envelope& seen, std::string message, Instant now
     call.token_key = token.dump();
   }
   if (!call.token_key.empty()) tokens_.emplace(call.token_key, key);
-  if (!server_asked_.empty()) call.movement.pause(now);
+  if (!server_asked_.empty()) call.movement.pause(PauseReason::awaiting_input, now);
   ends_.report(call.owner, call.call_report(member(seen.params, "arguments")));
   if (calls_.empty() && server_tasks_.empty()) ticked_ = now;
   calls_.emplace(key, std::move(call));
@@ -313,7 +313,7 @@ void CallBook::server_worked(Instant now) {
 
 void CallBook::pause_all(bool pauses, Instant now) {
   for (auto* calls : {&calls_, &server_tasks_})
-    for (auto& [key, call] : *calls) pauses ? call.movement.pause(now) : call.movement.resume(now);
+    for (auto& [key, call] : *calls) pauses ? call.movement.pause(PauseReason::awaiting_input, now) : call.movement.resume(PauseReason::awaiting_input, now);
 }
 
 void CallBook::tick(Instant now) {
@@ -350,8 +350,8 @@ std::optional<Millis> CallBook::next(Instant now) const {
   auto wait = tick_max;
   for (const auto* calls : {&calls_, &server_tasks_})
     for (const auto& [key, call] : *calls)
-      if (call.movement.next_expiry() - wait < now)
-        wait = std::max(call.movement.next_expiry() - now, Millis{0});
+      if (call.movement.deadline().next_expiry() - wait < now)
+        wait = std::max(call.movement.deadline().next_expiry() - now, Millis{0});
   return wait;
 }
 

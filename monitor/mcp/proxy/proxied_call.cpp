@@ -50,7 +50,7 @@ ProxiedCall::ProxiedCall(const Envelope& request, std::optional<Millis> idle_max
       is_modern(!text_in(meta, meta_version).empty()),
       idle(idle_max),
       begun(now),
-      movement(idle_max, now),
+      movement({.idle = idle_max}, now),
       sent_at(now),
       reported_at(now) {
   const auto& extensions = member(member(meta, meta_capabilities), "extensions");
@@ -91,10 +91,10 @@ json ProxiedCall::timeout_result(Instant now, bool still_running) const {
       rendered(tool,
                ToolTimeout{.kind = TimeoutKind::idle,
                            .limit = limit,
-                           .elapsed = movement.elapsed(now),
+                           .elapsed = movement.deadline().active(now),
                            .since_progress = limit,
                            .still_running = still_running},
-               movement.was_alive() ? "the tool server used CPU or disks, and reported no progress"
+               movement.deadline().was_put_off() ? "the tool server used CPU or disks, and reported no progress"
                                     : ""),
       is_modern);
 }
@@ -112,9 +112,9 @@ bool ProxiedCall::moved(Instant now) {
   const bool is_known = sent_at == now;
   if (!client_token.is_null() && own_task.empty() && server_task.empty() && !is_known)
     is_unsent = true;
-  if (now - reported_at < report_every || movement.accepted() <= reported_accepted) return false;
+  if (now - reported_at < report_every || movement.deadline().accepted() <= reported_accepted) return false;
   reported_at = now;
-  reported_accepted = movement.accepted();
+  reported_accepted = movement.deadline().accepted();
   return true;
 }
 
@@ -146,10 +146,10 @@ Report ProxiedCall::call_report(const json& arguments) const {
 Report ProxiedCall::progress_report(Instant now) const {
   auto report = report_of(ReportKind::tool_progress);
   report.content = movement.words().empty() ? news : movement.words();
-  report.detail = ToolProgress{.elapsed = movement.elapsed(now),
+  report.detail = ToolProgress{.elapsed = movement.deadline().active(now),
                                .value = movement.value(),
                                .total = movement.total(),
-                               .accepted = movement.accepted()};
+                               .accepted = movement.deadline().accepted()};
   return report;
 }
 
@@ -169,7 +169,7 @@ Report ProxiedCall::timeout_report(const json& result, Instant now) const {
   report.content = words_of_result(result);
   report.timeout = ToolTimeoutFacts{.kind = ToolTimeoutFacts::Kind::idle,
                                     .limit = idle.value_or(Millis{0}),
-                                    .elapsed = movement.elapsed(now),
+                                    .elapsed = movement.deadline().active(now),
                                     .still_running = true};
   return report;
 }
@@ -182,7 +182,7 @@ Report ProxiedCall::cancelled_report(const std::string& why, Instant now) const 
                                                 .started = true,
                                                 .effects = EffectState::unknown,
                                                 .still_running = true,
-                                                .elapsed = movement.elapsed(now)});
+                                                .elapsed = movement.deadline().active(now)});
   return report;
 }
 

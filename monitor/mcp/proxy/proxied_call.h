@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "calls/movement.h"
 #include "mcp/proxy/envelope.h"
-#include "mcp/proxy/movement.h"
 #include "watchdog/report.h"
 
 namespace watchdog::monitor::mcp {
