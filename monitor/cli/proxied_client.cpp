@@ -6,6 +6,9 @@
 
 #include <cerrno>
 
+#include "terminal/output.h"
+#include "watchdog/terminal_text.h"
+
 namespace watchdog::monitor {
 
 void ProxiedClient::open_signals() {
@@ -14,6 +17,10 @@ void ProxiedClient::open_signals() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, number);
   signals_ = FileDescriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   ::signal(SIGPIPE, SIG_IGN);
+}
+
+void ProxiedClient::tell(const std::string& words) {
+  print_error("watchdog: " + terminal_text(words) + "\n");
 }
 
 int ProxiedClient::next_signal() const {

@@ -25,6 +25,7 @@ class ProxiedClient : public mcp::CallBookEnds {
   void report(const mcp::CallOwner& owner, Report report) final {
     reports_.emplace_back(owner, std::move(report));
   }
+  void tell(const std::string& words) final;
 
  protected:
   /// `sink` must outlive this.

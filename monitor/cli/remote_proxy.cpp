@@ -61,8 +61,10 @@ class RemoteProxy final : public ProxiedClient {
       case RemoteNews::Kind::message:
         return book_.from_server(std::move(news.text), now());
       case RemoteNews::Kind::failed:
-        return book_.fail_request(news.key, news.text);
+        return book_.fail_request(news.key, news.text, news.may_have_run);
       case RemoteNews::Kind::expired:
+        // The server refused this one; it may have begun with others.
+        book_.fail_request(news.key, "the tool server does not know its session any more", false);
         if (!server_.forget(news.text)) return;
         book_.server_gone("the tool server ended its session", now());
         book_.server_restarted();

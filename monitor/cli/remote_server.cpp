@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -34,6 +35,9 @@ constexpr Millis notice_max{10'000};
 constexpr Millis end_max{2'000};
 constexpr std::chrono::seconds reopen_first{1};
 constexpr std::chrono::seconds reopen_max{30};
+/// A server that lost a connection may be ending. Its socket still takes connections for a moment,
+/// and nobody would know whether a request on one of them ran.
+constexpr std::chrono::milliseconds settle_time{100};
 constexpr std::string_view event_stream = "text/event-stream";
 
 /// A message on one line: line ends are blanks outside of its texts.
@@ -83,6 +87,7 @@ struct RemoteServer::State {
   std::string version;
   bool is_modern = false;
   bool has_stream = false;
+  std::chrono::steady_clock::time_point settled_at;  ///< No request before.
 
   State(Options chosen, std::string path, HttpClient made)
       : options(std::move(chosen)),
@@ -161,6 +166,13 @@ struct RemoteServer::State {
     };
   }
 
+  void await_settling() {
+    std::unique_lock guard(mutex);
+    changed.wait_until(guard, settled_at, [this] {
+      return over.stop_requested() || std::chrono::steady_clock::now() >= settled_at;
+    });
+  }
+
   void request(const std::string& message, const Envelope& seen, const std::stop_token& stop) {
     const auto key = seen.key();
     const bool begins = seen.method == "initialize";
@@ -169,19 +181,40 @@ struct RemoteServer::State {
       const std::lock_guard guard(mutex);
       used = session;
     }
+    await_settling();
     Reading reading;
     const auto head = client.ask(
         {.method = "POST", .target = target, .headers = headers_for(&seen), .body = message},
         sink_for(reading, key, begins), stop);
+    if (!head && head.error().trouble == HttpTrouble::lost) {
+      const std::lock_guard guard(mutex);
+      settled_at = std::chrono::steady_clock::now() + settle_time;
+    }
     if (stop.stop_requested()) return;
     if (head && head->status == 404 && !used.empty())
-      return tell({.kind = RemoteNews::Kind::expired, .text = used});
+      return tell({.kind = RemoteNews::Kind::expired, .text = used, .key = key});
     const auto first = reading.body.find_first_not_of(" \t\r\n");
     if (first != std::string::npos && reading.body[first] == '{')
       if (const auto answer = mcp::envelope_of(reading.body); answer && answer->key() == key)
         reading.is_answered = deliver(std::move(reading.body), key, begins);
     if (reading.is_answered) return;
-    tell({.kind = RemoteNews::Kind::failed, .text = why(head, reading), .key = key});
+    tell({.kind = RemoteNews::Kind::failed,
+          .text = why(head, reading),
+          .key = key,
+          .may_have_run = may_have_run(head)});
+  }
+
+  /// False if no server got the request, or one refused it for what it is.
+  static bool may_have_run(const Result<HttpHead, HttpFault>& head) {
+    if (!head) {
+      const auto trouble = head.error().trouble;
+      return trouble != HttpTrouble::host_not_found && trouble != HttpTrouble::no_name_service &&
+             trouble != HttpTrouble::refused && trouble != HttpTrouble::untrusted;
+    }
+    constexpr int request_timeout = 408;
+    constexpr int client_closed = 499;
+    return head->status < 400 || head->status >= 500 || head->status == request_timeout ||
+           head->status == client_closed;
   }
 
   static std::string why(const Result<HttpHead, HttpFault>& head, const Reading& reading) {
@@ -244,7 +277,8 @@ struct RemoteServer::State {
     if (stop.stop_requested())
       return tell({.kind = RemoteNews::Kind::failed,
                    .text = "too many requests are under way",
-                   .key = key});
+                   .key = key,
+                   .may_have_run = false});
     std::thread([this, self = keeper.lock(), message = std::move(message), seen = std::move(seen),
                  token = stop.get_token(), key] {
       request(message, seen, token);

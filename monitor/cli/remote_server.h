@@ -21,7 +21,8 @@ struct RemoteNews {
   };
   Kind kind = Kind::message;
   std::string text;
-  std::string key{};
+  std::string key{};         ///< Of the request, also of one that found the session expired.
+  bool may_have_run = true;  ///< Of `failed`; false: the server did not get it, or refused it.
 };
 
 /// Each request has a connection of its own, and is sent once. Notifications and answers are sent

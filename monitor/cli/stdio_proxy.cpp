@@ -17,6 +17,8 @@
 
 #include "cli/proxied_client.h"
 #include "cli/tool_server.h"
+#include "facts/process.h"
+#include "mcp/proxy/document_lines.h"
 #include "terminal/output.h"
 
 namespace watchdog::monitor {
@@ -24,8 +26,6 @@ namespace {
 
 constexpr Millis sample_every_max{2'000};
 constexpr Millis sample_every_min{250};
-/// Below, a process idles: timers and collectors of garbage take less.
-constexpr int busy_percent_min = 2;
 constexpr Millis leave_after{10'000};  ///< The client is gone, and the server stays.
 constexpr Millis kill_wait{5'000};
 constexpr Millis restart_first{100};
@@ -57,6 +57,7 @@ class StdioProxy final : public ProxiedClient {
     }
     server_.emplace(std::move(*started));
     from_server_.clear();
+    documents_.clear();
     started_at_ = now();
     used_.reset();
     sampled_at_ = started_at_;
@@ -115,7 +116,10 @@ class StdioProxy final : public ProxiedClient {
   void read_server() {
     const auto count = ::read(server_->output(), buffer_.data(), buffer_.size());
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    const auto accept = [this](std::string line) { book_.from_server(std::move(line), now()); };
+    const auto accept = [this](std::string line) {
+      documents_.add(std::move(line),
+                     [this](std::string text) { book_.from_server(std::move(text), now()); });
+    };
     if (count <= 0) {
       from_server_.finish(accept);
       server_ended();
@@ -252,10 +256,8 @@ class StdioProxy final : public ProxiedClient {
     if (used_ && at - sampled_at_ < sample_every()) return;
     auto use = server_->use();
     if (use && used_) {
-      const auto cpu = use->cpu - used_->cpu;
-      const bool is_busy = cpu * 100 >= busy_percent_min * (at - sampled_at_) ||
-                           use->io_bytes.value_or(0) > used_->io_bytes.value_or(0);
-      if (is_busy) book_.server_worked(at);
+      const auto io_bytes = use->io_bytes.value_or(0) - used_->io_bytes.value_or(0);
+      if (is_work(use->cpu - used_->cpu, io_bytes, at - sampled_at_)) book_.server_worked(at);
     }
     used_ = std::move(use);
     sampled_at_ = at;
@@ -264,6 +266,7 @@ class StdioProxy final : public ProxiedClient {
   const StdioProxyOptions& options_;
   std::optional<ToolServer> server_;
   MessageLines from_server_;
+  mcp::DocumentLines documents_;
   OutgoingLines to_server_;
   int signal_ = 0;  ///< That this process got.
   std::optional<int> code_;

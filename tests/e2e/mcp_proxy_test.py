@@ -157,18 +157,16 @@ class Proxied(unittest.TestCase):
         client = self.client(*NOBODY, tools=("sh", "-c", "exit 7"))
         self.assertEqual(client.process.wait(PATIENCE_S), 7)
 
-    def test_hostile_bytes_pass_or_are_refused(self):
+    def test_hostile_bytes_are_dropped_or_refused(self):
         client = self.client(*NOBODY)
         client.begin()
         number = client.call("noise", bytes=3_000_000)
-        self.assertEqual(client.process.stdout.readline(), b"not JSON\n")
         self.assertEqual(len(client.text_of(number)), 3_000_000)
         client.say("{")
         self.assertEqual(client.hear()["error"]["message"], "not JSON")
         client.say('{"jsonrpc":"2.0","id":1,"method":"x","params":"' + "x" * 33_600_000 + '"}')
         self.assertIn("at most 33554432 bytes", client.hear()["error"]["message"])
         number = client.call("noise", bytes=33_600_000)
-        self.assertEqual(client.process.stdout.readline(), b"not JSON\n")
         self.assertIn("sent more than 33554432 bytes", client.text_of(number))
         self.assertIn("watchdog-", client.text_of(client.call("meta")))
 
@@ -319,7 +317,7 @@ class ProxiedUrl(unittest.TestCase):
         client.begin()
         HttpTools.session = "s2"
         lost = client.text_of(client.call("plain"))
-        self.assertIn("the tool server ended its session before it answered. Effects: unknown", lost)
+        self.assertIn("the tool server does not know its session any more. Effects: none - it did not begin. It may be repeated.", lost)
         self.assertEqual(client.text_of(client.call("plain")), "ok")
         self.assertEqual(HttpTools.seen[-1][1]["Mcp-Session-Id"], "s2")
 

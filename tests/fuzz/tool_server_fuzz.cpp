@@ -30,6 +30,7 @@ class Ends final : public monitor::mcp::CallBookEnds {
     if (seen && is_call(*seen)) ++calls[seen->key()];
   }
   void report(const monitor::mcp::CallOwner& /*owner*/, Report /*report*/) override { ++reports; }
+  void tell(const std::string& /*words*/) override {}
 
   std::string passing;                 ///< The newest message of the server.
   std::map<std::string, int> answers;  ///< The proxy's own.

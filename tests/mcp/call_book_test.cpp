@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "mcp/proxy/document_lines.h"
 #include "mcp/proxy/progress_token.h"
 #include "watchdog/report.h"
 
@@ -26,8 +27,10 @@ class Ends final : public monitor::mcp::CallBookEnds {
     traces.push_back(owner.trace);
     reports.push_back(std::move(report));
   }
+  void tell(const std::string& words) override { told.push_back(words); }
   std::vector<std::string> client;
   std::vector<std::string> server;
+  std::vector<std::string> told;
   std::vector<std::string> sessions;
   std::vector<std::string> traces;
   std::vector<Report> reports;
@@ -94,9 +97,84 @@ TEST(CallBook, PassesAllButCallsByteForByte) {
   for (const auto& text : texts) proxied.client(text);
   EXPECT_EQ(proxied.ends.server, texts);
   EXPECT_TRUE(proxied.ends.client.empty());
+  // A client may be strict, so of a server only what looks like messages passes.
   Proxied back;
-  for (const auto& text : texts) back.server(text);
-  EXPECT_EQ(back.ends.client, texts);
+  std::vector<std::string> messages;
+  for (const auto& text : texts) {
+    back.server(text);
+    if (text.find("jsonrpc") != std::string::npos) messages.push_back(text);
+  }
+  EXPECT_EQ(back.ends.client, messages);
+  EXPECT_EQ(back.book.tally().junk, 6);
+  EXPECT_EQ(back.ends.told.size(), 6U) << "five, and that no more are told";
+}
+
+TEST(CallBook, KeepsLinesOfALogFromTheClient) {
+  Proxied proxied;
+  for (const auto* text :
+       {"Press server 2.0 listens …", "[info] {\"jsonrpc\": 2}", R"({"level":"info","id":7})",
+        R"({"level":"info","jsonrpc":false,"id":8,"result":null})", "null", "42"}) {
+    proxied.server(text);
+  }
+  ASSERT_FALSE(proxied.ends.told.empty());
+  EXPECT_NE(proxied.ends.told[0].find("Press server"), std::string::npos);
+  proxied.server(std::string("\xEF\xBB\xBF") + result_1);
+  ASSERT_EQ(proxied.ends.client.size(), 2U);
+  EXPECT_EQ(proxied.ends.client[1], result_1) << "without the mark of its byte order";
+}
+
+TEST(CallBook, TellsOfAServerThatDoesNotAnswer) {
+  Proxied proxied;
+  proxied.client(R"({"jsonrpc":"2.0","id":0,"method":"initialize","params":{}})");
+  proxied.pass(19);
+  EXPECT_TRUE(proxied.ends.told.empty());
+  proxied.pass(30);
+  EXPECT_EQ(proxied.ends.told, std::vector<std::string>{"the tool server has not answered "
+                                                        "\"initialize\" for 20 s; the client still "
+                                                        "waits for it"});
+  EXPECT_TRUE(proxied.ends.client.empty());
+}
+
+TEST(CallBook, SaysThatACallDidNotBeginWhereThatIsKnown) {
+  Proxied proxied;
+  proxied.client(call_1);
+  proxied.book.fail_request({}, "the tool server did not answer: Connection refused", false);
+  EXPECT_NE(proxied.words().find("refused. Effects: none - it did not begin."), std::string::npos)
+      << proxied.words();
+  proxied.client(call_1);
+  proxied.book.server_gone("the tool server exited with code 1", proxied.now);
+  EXPECT_NE(proxied.words().find("Effects: unknown"), std::string::npos) << proxied.words();
+  proxied.client(call_1);
+  proxied.book.server_gone("the tool server cannot be started", proxied.now);
+  EXPECT_NE(proxied.words().find("Effects: none"), std::string::npos) << "it was never sent";
+}
+
+TEST(DocumentLines, JoinsTheLinesOfAMessage) {
+  struct Row {
+    const char* name;
+    std::vector<std::string> lines;
+    std::vector<std::string> texts;
+  };
+  const std::string whole = R"({"id":1,"result":{}})";
+  for (const auto& [name, lines, texts] :
+       std::vector<Row>{{"one line", {whole, "a log"}, {whole, "a log"}},
+                        {"indented",
+                         {"\xEF\xBB\xBF{", R"(  "id": 1,)", R"(  "result": {"a": "}{",)",
+                          R"(    "b": [1,2]})", "}\r"},
+                         {R"({   "id": 1,   "result": {"a": "}{",     "b": [1,2]} })"}},
+                        {"a log that begins like a document",
+                         {"[press] listens, {", "{", R"( "id": 1, "result": {})", "}"},
+                         {"[press] listens, {", R"({  "id": 1, "result": {} })"}},
+                        {"a log before a whole message",
+                         {"queue: [", "rows {", "[", whole},
+                         {"queue: [", "rows {", "[", whole}},
+                        {"a log in brackets", {"[info] ready"}, {"[info] ready"}}}) {
+    monitor::mcp::DocumentLines joined;
+    std::vector<std::string> got;
+    for (const auto& line : lines)
+      joined.add(line, [&](std::string text) { got.push_back(std::move(text)); });
+    EXPECT_EQ(got, texts) << name;
+  }
 }
 
 TEST(CallBook, ReportsACallAndItsResult) {

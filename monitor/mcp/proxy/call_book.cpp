@@ -11,6 +11,7 @@
 
 #include "mcp/peer.h"
 #include "mcp/proxy/progress_token.h"
+#include "privacy/content.h"
 
 namespace watchdog::monitor::mcp {
 namespace {
@@ -19,6 +20,10 @@ constexpr std::size_t news_bytes_max = 200;
 /// A longer pause between two steps is not the calls' fault.
 constexpr Millis stall_min{10'000};
 constexpr Millis tick_max{1'000};
+/// Dropped texts that are shown, and how much of each.
+constexpr std::int64_t junk_shown_max = 5;
+constexpr std::string_view white = " \t\r\n";
+constexpr std::size_t junk_chars_max = 200;
 
 std::string news_of(const json& params) {
   const auto& data = member(params, "data");
@@ -29,6 +34,49 @@ std::string news_of(const json& params) {
 
 void answer(CallBookEnds& ends, const json& id, json result) {
   ends.to_client(line_of(response_of(id, std::move(result))));
+}
+
+/// True for a text that no client can take for messages: a banner, or a line of a log. Texts that
+/// look like messages pass, also in a form that the proxy does not read.
+bool is_junk(std::string_view text, const std::optional<Envelope>& seen) {
+  if (seen &&
+      (seen->kind != Message::Kind::response || !seen->result.is_null() || !seen->error.is_null()))
+    return false;
+  // As messages and lists of them begin. `[info]` and `{main}` are of logs.
+  std::string first;
+  for (const char letter : text) {
+    if (white.find(letter) == std::string_view::npos) first += letter;
+    if (first.size() == 2) break;
+  }
+  const bool is_document = first == "{\"" || first == "[{";
+  return !is_document || text.find("\"jsonrpc\"") == std::string_view::npos;
+}
+
+/// Keeps it from the client, which may be strict. `number`: of such texts so far.
+void tell_of_junk(CallBookEnds& ends, std::int64_t number, std::string_view text) {
+  if (number > junk_shown_max) return;
+  ends.tell(
+      "the tool server wrote a text to its standard output that is not a message, and is not "
+      "passed on: " +
+      std::string(
+          first_characters(redact(text.substr(text.find_first_not_of(white))), junk_chars_max)));
+  if (number == junk_shown_max) ends.tell("further texts of that kind are dropped without a word");
+}
+
+/// Says which of the requests has had no answer for a while.
+template <class Asked>
+void tell_of_mute(CallBookEnds& ends, Asked& asked_requests, const CallBook::Options& options,
+                  Instant now) {
+  const auto after = std::min(options.mute_after, options.idle.value_or(options.mute_after));
+  for (auto& [key, asked] : asked_requests) {
+    // A task's result may take as long as the task.
+    if (asked.is_told || !asked.task.empty() || now - asked.begun < after) continue;
+    asked.is_told = true;
+    ends.tell("the tool server has not answered \"" +
+              std::string(first_characters(redact(asked.method), junk_chars_max)) + "\" for " +
+              std::to_string((now - asked.begun).count() / 1'000) +
+              " s; the client still waits for it");
+  }
 }
 
 std::string cancel_text(const json& id, const std::string& why) {
@@ -91,7 +139,8 @@ void CallBook::on_request(const Envelope& seen, std::string message, Instant now
                    Asked{.id = seen.id,
                          .method = seen.method,
                          .task = seen.method.starts_with("tasks/") ? text_in(seen.params, "taskId")
-                                                                   : std::string()});
+                                                                   : std::string(),
+                         .begun = now});
   line_.send(std::move(message));
 }
 
@@ -170,7 +219,13 @@ void CallBook::on_client_notice(const Envelope& seen, std::string message, Insta
 }
 
 void CallBook::from_server(std::string message, Instant now) {
+  message = without_mark(std::move(message));
   auto seen = envelope_of(message);
+  if (is_junk(message, seen)) {
+    if (message.find_first_not_of(white) != std::string::npos)
+      tell_of_junk(ends_, ++tally_.junk, message);
+    return;
+  }
   if (!seen) return ends_.to_client(std::move(message));
   switch (seen->kind) {
     case Message::Kind::response:
@@ -313,7 +368,9 @@ void CallBook::server_worked(Instant now) {
 
 void CallBook::pause_all(bool pauses, Instant now) {
   for (auto* calls : {&calls_, &server_tasks_})
-    for (auto& [key, call] : *calls) pauses ? call.movement.pause(PauseReason::awaiting_input, now) : call.movement.resume(PauseReason::awaiting_input, now);
+    for (auto& [key, call] : *calls)
+      pauses ? call.movement.pause(PauseReason::awaiting_input, now)
+             : call.movement.resume(PauseReason::awaiting_input, now);
 }
 
 void CallBook::tick(Instant now) {
@@ -322,6 +379,7 @@ void CallBook::tick(Instant now) {
     for (auto* calls : {&calls_, &server_tasks_})
       for (auto& [key, call] : *calls) call.movement.compensate(gap - tick_max);
   }
+  tell_of_mute(ends_, asked_, options_, now);
   std::vector<std::string> over;
   for (auto& [key, call] : calls_) {
     if (call.movement.is_over(now)) {
@@ -346,7 +404,9 @@ void CallBook::tick(Instant now) {
 }
 
 std::optional<Millis> CallBook::next(Instant now) const {
-  if (open() == 0) return std::nullopt;
+  const bool waits = std::ranges::any_of(
+      asked_, [](const auto& entry) { return !entry.second.is_told && entry.second.task.empty(); });
+  if (open() == 0 && !waits) return std::nullopt;
   auto wait = tick_max;
   for (const auto* calls : {&calls_, &server_tasks_})
     for (const auto& [key, call] : *calls)
@@ -387,8 +447,10 @@ void CallBook::give_up_server_task(ProxiedCall call, Instant now) {
 
 void CallBook::server_gone(const std::string& cause, Instant now) {
   const auto why = cause + " before it answered";
+  // Calls that came since the former end still wait here.
+  const bool may_have_run = !line_.is_closed();
   for (auto& [key, call] : std::exchange(calls_, {})) {
-    auto result = call.lost_result(why);
+    auto result = call.lost_result(why, may_have_run);
     ends_.report(call.owner, call.end_report(result, {}));
     if (call.own_task.empty()) {
       answer(ends_, call.id, std::move(result));
@@ -397,7 +459,7 @@ void CallBook::server_gone(const std::string& cause, Instant now) {
     }
   }
   for (auto& [key, call] : std::exchange(server_tasks_, {})) {
-    auto result = call.lost_result(why);
+    auto result = call.lost_result(why, true);
     ends_.report(call.owner, call.end_report(result, {}));
     if (auto* task = own_tasks_.begin(key, call.is_modern, options_.wall()))
       OwnTasks::settle(*task, std::move(result), "The tool server is gone", options_.wall());
@@ -411,7 +473,7 @@ void CallBook::server_gone(const std::string& cause, Instant now) {
   ticked_ = now;
 }
 
-void CallBook::fail_request(std::string key, const std::string& why) {
+void CallBook::fail_request(std::string key, const std::string& why, bool may_have_run) {
   if (key.empty() && calls_.size() + asked_.size() == 1)
     key = asked_.empty() ? calls_.begin()->first : asked_.begin()->first;
   if (const auto asked = asked_.find(key); asked != asked_.end()) {
@@ -424,7 +486,7 @@ void CallBook::fail_request(std::string key, const std::string& why) {
   auto call = std::move(found->second);
   calls_.erase(found);
   tokens_.erase(call.token_key);
-  auto result = call.lost_result(why);
+  auto result = call.lost_result(why, may_have_run);
   ends_.report(call.owner, call.end_report(result, {}));
   call.own_task.empty() ? answer(ends_, call.id, std::move(result))
                         : own_tasks_.finish(call.own_task, options_.wall(), std::move(result));

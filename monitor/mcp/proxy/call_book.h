@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "mcp/proxy/given_up.h"
 #include "mcp/proxy/own_tasks.h"
@@ -28,6 +29,8 @@ class CallBookEnds {
   virtual void to_client(std::string message) = 0;
   virtual void to_server(std::string message) = 0;
   virtual void report(const CallOwner& owner, Report report) = 0;
+  /// For the person who runs the server: on standard error.
+  virtual void tell(const std::string& words) = 0;
 };
 
 /// Passes each message on as it came, and watches calls. It never sends a call twice. Each call has
@@ -40,7 +43,8 @@ class CallBook {
   struct Options {
     std::optional<Millis> idle{120'000};  ///< Longest time without movement; empty: none.
     Millis task_after{20'000};            ///< Then a client that takes tasks gets one.
-    std::size_t calls_max = 1'000;        ///< Open at a time; more are refused.
+    Millis mute_after{20'000};      ///< Then an unanswered request of another kind is reported.
+    std::size_t calls_max = 1'000;  ///< Open at a time; more are refused.
     std::string token_prefix = "watchdog";
     bool names_calls = false;  ///< Calls of which the agent names no session get ids.
     std::function<WallTime()> wall = [] { return system_clock().wall(); };
@@ -53,6 +57,7 @@ class CallBook {
     std::int64_t given_up = 0;
     std::int64_t late = 0;       ///< Results of calls that were given up: dropped.
     std::int64_t swallowed = 0;  ///< Progress that only the proxy asked for.
+    std::int64_t junk = 0;       ///< Other texts of the server than messages: dropped.
   };
 
   /// `ends` must outlive it.
@@ -63,8 +68,9 @@ class CallBook {
   /// The processes of the server used CPU or disks since the last time.
   void server_worked(Instant now);
   /// No answer to this request will come. `key`: of its id; empty: the one that is open, if there
-  /// is only one. `why`: a sentence without its end.
-  void fail_request(std::string key, const std::string& why);
+  /// is only one. `why`: a sentence without its end. `may_have_run`: false: the server did not get
+  /// it, or refused it.
+  void fail_request(std::string key, const std::string& why, bool may_have_run = true);
   /// Gives up calls whose time is over, and sends what is due. Call it by `next`.
   void tick(Instant now);
   /// How long until `tick` is due; nothing: no call is open.
@@ -89,6 +95,8 @@ class CallBook {
     json id;
     std::string method;
     std::string task{};
+    Instant begun{};
+    bool is_told = false;  ///< The owner knows that it has no answer.
   };
 
   void on_request(const Envelope& seen, std::string message, Instant now);

@@ -18,6 +18,12 @@ bool is_key(const json& id) {
 
 }  // namespace
 
+std::string without_mark(std::string text) {
+  constexpr std::string_view mark = "\xEF\xBB\xBF";
+  if (text.starts_with(mark)) text.erase(0, mark.size());
+  return text;
+}
+
 std::optional<Envelope> envelope_of(std::string_view text) {
   if (is_too_deep(text, depth_max)) return std::nullopt;
   auto read = json::parse(text, nullptr, false);

@@ -29,6 +29,9 @@ struct Envelope {
   [[nodiscard]] const json& meta() const { return member(params, "_meta"); }
 };
 
+/// Returns the text without a byte order mark, which strict parsers refuse. Pure.
+[[nodiscard]] std::string without_mark(std::string text);
+
 /// Nothing: the text is not one JSON-RPC message, so it passes unread. Pure.
 [[nodiscard]] std::optional<Envelope> envelope_of(std::string_view text);
 

@@ -30,12 +30,10 @@ std::string dumped(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::string rendered(const std::string& tool, ToolOutcome outcome, std::string note = {}) {
-  CallReport report;
+std::string rendered(const std::string& tool, ToolOutcome outcome, CallReport report = {}) {
   report.call.tool = tool;
   report.began = true;
   report.outcome = std::move(outcome);
-  report.note = std::move(note);
   return render_for_model(report);
 }
 
@@ -87,24 +85,29 @@ json refused_result(const std::string& tool, std::size_t calls_max, bool is_mode
 
 json ProxiedCall::timeout_result(Instant now, bool still_running) const {
   const auto limit = idle.value_or(Millis{0});
-  return error_result(
-      rendered(tool,
-               ToolTimeout{.kind = TimeoutKind::idle,
-                           .limit = limit,
-                           .elapsed = movement.deadline().active(now),
-                           .since_progress = limit,
-                           .still_running = still_running},
-               movement.deadline().was_put_off() ? "the tool server used CPU or disks, and reported no progress"
-                                    : ""),
-      is_modern);
+  const auto& deadline = movement.deadline();
+  CallReport said;
+  said.progress_accepted = deadline.accepted();
+  said.progress_rejected = deadline.rejected();
+  if (deadline.was_put_off())
+    said.note = "the tool server used CPU or disks, and reported nothing new";
+  return error_result(rendered(tool,
+                               ToolTimeout{.kind = TimeoutKind::idle,
+                                           .limit = limit,
+                                           .elapsed = movement.deadline().active(now),
+                                           .since_progress = limit,
+                                           .still_running = still_running},
+                               std::move(said)),
+                      is_modern);
 }
 
-json ProxiedCall::lost_result(const std::string& why) const {
+json ProxiedCall::lost_result(const std::string& why, bool may_have_run) const {
+  const std::string effects =
+      may_have_run ? ". Effects: unknown - it may have partly run. Check the state before "
+                     "repeating it."
+                   : ". Effects: none - it did not begin. It may be repeated.";
   return error_result(
-      rendered(tool,
-               ToolFailure{.kind = FailureKind::internal,
-                           .message = why + ". Effects: unknown - it may have partly run. Check "
-                                            "the state before repeating it."}),
+      rendered(tool, ToolFailure{.kind = FailureKind::internal, .message = why + effects}),
       is_modern);
 }
 
@@ -112,7 +115,8 @@ bool ProxiedCall::moved(Instant now) {
   const bool is_known = sent_at == now;
   if (!client_token.is_null() && own_task.empty() && server_task.empty() && !is_known)
     is_unsent = true;
-  if (now - reported_at < report_every || movement.deadline().accepted() <= reported_accepted) return false;
+  if (now - reported_at < report_every || movement.deadline().accepted() <= reported_accepted)
+    return false;
   reported_at = now;
   reported_accepted = movement.deadline().accepted();
   return true;

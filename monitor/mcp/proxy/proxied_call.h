@@ -48,8 +48,8 @@ struct ProxiedCall {
   /// The result for a client when the call is given up.
   [[nodiscard]] json timeout_result(Instant now, bool still_running) const;
   /// The result for a client when no answer of the server will come. `why`: a sentence without its
-  /// end.
-  [[nodiscard]] json lost_result(const std::string& why) const;
+  /// end. `may_have_run`: false: the server did not begin with it.
+  [[nodiscard]] json lost_result(const std::string& why, bool may_have_run) const;
 
   /// Notes movement that is counted already. True: the session has to hear of it.
   [[nodiscard]] bool moved(Instant now);

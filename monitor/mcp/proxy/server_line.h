@@ -20,6 +20,8 @@ class ServerLine {
       : send_(std::move(send)), prefix_(std::move(prefix)) {}
 
   void send(std::string message);
+  /// The server is gone, or begins again.
+  [[nodiscard]] bool is_closed() const { return is_closed_; }
   /// True if too much is held for a message of this size.
   [[nodiscard]] bool is_full(std::size_t bytes) const {
     return held_bytes_ + bytes > held_bytes_max;
