@@ -66,7 +66,7 @@ export interface ReporterOptions {
 
 export interface ToolCall {
   callId: string;
-  /** Aborted when somebody asks the session, the turn or this call to stop. */
+  /** Aborted when somebody asks the session, the turn or this call to stop, or when its deadline passed without progress. */
   signal: AbortSignal;
   /** Reports that the call made progress. Its deadline starts again. */
   progress(text?: string, how?: { value?: number; total?: number }): void;
@@ -100,7 +100,10 @@ export class Reporter {
   stateChange(name: string, content?: unknown): void;
   /** Adds to running totals (`count({ tokens: 1 })`), sent once a second. They show that the current operation works. */
   count(more: Record<string, number>): void;
-  /** Reports a tool call around `work`. An exception of `work` is reported as the error of the call, and thrown again. */
+  /**
+   * Reports a tool call around `work`. An exception of `work` is reported as the error of the call, and thrown again.
+   * `deadlineMs`: milliseconds that it may last without `progress`. After them its `signal` is aborted, and the session's page says so.
+   */
   tool<T>(name: string, args: unknown, work: (call: ToolCall) => T | Promise<T>,
           more?: { callId?: string; turnId?: string; deadlineMs?: number }): Promise<T>;
   toolCall(name: string, args?: unknown, callId?: string, more?: { turnId?: string; deadlineMs?: number }): void;

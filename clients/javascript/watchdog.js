@@ -14,6 +14,7 @@ const answerMax = 10_000;  // without an answer the request is given up, not the
 const quietMax = 40_000;  // of a wait, which the monitor answers within 25 s
 const retryMin = 100;
 const retryMax = 5000;
+const timerMax = 2 ** 31 - 1;  // a longer time would end at once
 const refusedPause = 30_000;
 
 const sessions = '/api/autonomous/sessions';
@@ -407,16 +408,27 @@ export class Reporter {
     const stop = new AbortController();
     const cancelled = () => stop.abort(this.signal.reason);
     let accepted = 0;
+    let timer;
+    const restart = () => {
+      clearTimeout(timer);
+      if (!(deadlineMs > 0 && deadlineMs <= timerMax)) return;
+      const late = new DOMException(`${tool}: no progress for ${deadlineMs} ms`, 'TimeoutError');
+      timer = setTimeout(() => stop.abort(late), deadlineMs);
+      timer.unref?.();
+    };
     const call = {
       callId,
       signal: stop.signal,
-      progress: (text, { value, total } = {}) =>
-        this.report('tool_progress', { name: tool, call_id: callId, text, value, total, accepted: ++accepted }),
+      progress: (text, { value, total } = {}) => {
+        restart();
+        this.report('tool_progress', { name: tool, call_id: callId, text, value, total, accepted: ++accepted });
+      },
     };
     if (this.cancelled) cancelled();
     this.signal.addEventListener('abort', cancelled, { once: true });
     this.#calls.set(callId, { turnId, stop });
     this.toolCall(tool, args, callId, { turnId, deadlineMs });
+    restart();
     try {
       const result = await work(call);
       this.toolResult(tool, result, callId);
@@ -425,6 +437,7 @@ export class Reporter {
       this.toolError(tool, error, callId);
       throw error;
     } finally {
+      clearTimeout(timer);
       this.#calls.delete(callId);
       this.signal.removeEventListener('abort', cancelled);
     }

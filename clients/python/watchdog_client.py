@@ -334,20 +334,23 @@ def _is_cancel(error: Optional[BaseException]) -> bool:
 class ToolCall:
     """One call of a tool, as `Reporter.tool` returns it. Set `result`, or raise an exception."""
 
-    def __init__(self, reporter: Reporter, name: str, call_id: str, turn_id: Optional[str]):
+    def __init__(self, reporter: Reporter, name: str, call_id: str, turn_id: Optional[str], deadline_s: Optional[float] = None):
         self._reporter, self.name, self.call_id, self.turn_id = reporter, name, call_id, turn_id
         self.result: Any = None
-        self._accepted = 0
+        self._accepted, self._deadline_s, self._moved = 0, deadline_s, time.monotonic()
 
     def progress(self, text: str = "", value: Optional[float] = None, total: Optional[float] = None) -> None:
         """Reports that the call made progress. Its deadline starts again."""
         self._accepted += 1
+        self._moved = time.monotonic()
         self._reporter.report("tool_progress", name=self.name, call_id=self.call_id, text=text, value=value, total=total,
                               accepted=self._accepted)
 
     @property
     def aborted(self) -> bool:
-        """Whether somebody asked this call, its turn or the session to stop."""
+        """Whether somebody asked this call, its turn or the session to stop, or its deadline passed without progress."""
+        if self._deadline_s is not None and time.monotonic() - self._moved >= self._deadline_s:
+            return True
         aborts = self._reporter.aborts
         return self._reporter.cancelled or any(
             abort.get("toolId") == self.call_id or (abort.get("toolId") is None and abort.get("turnId") == self.turn_id)
@@ -466,8 +469,12 @@ class Reporter:
     @contextlib.contextmanager
     def tool(self, name: str, arguments: Any = None, *, call_id: Optional[str] = None, turn_id: Optional[str] = None,
              deadline_s: Optional[float] = None) -> Iterator[ToolCall]:
-        """Reports a tool call around a block. An exception in the block is reported as the error of the call, and raised again."""
-        call = ToolCall(self, name, call_id or f"call-{os.urandom(6).hex()}", turn_id)
+        """Reports a tool call around a block. An exception in the block is reported as the error of the call, and raised again.
+
+        `deadline_s`: seconds that it may last without `progress`. After them `aborted` is True, and the session's page says so. The
+        block is not interrupted: look at `aborted` in it.
+        """
+        call = ToolCall(self, name, call_id or f"call-{os.urandom(6).hex()}", turn_id, deadline_s)
         self.tool_call(name, arguments, call.call_id, turn_id=turn_id, deadline_s=deadline_s)
         try:
             yield call

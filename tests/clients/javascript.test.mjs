@@ -147,6 +147,22 @@ describe('reports', () => {
     await one.close();
   });
 
+  test('a call over its deadline is aborted, unless it makes progress', async () => {
+    const one = reporter();
+    const until = ({ signal }) => new Promise((done) => { signal.addEventListener('abort', () => done(signal.reason.name)); });
+    assert.equal(await one.tool('hang', {}, until, { deadlineMs: 20 }), 'TimeoutError');
+    let steps = 0;
+    const moves = async (call) => {
+      for (; steps < 5; ++steps) {
+        call.progress(`step ${steps}`);
+        await new Promise((done) => { setTimeout(done, 10); });
+      }
+      return call.signal.aborted;
+    };
+    assert.equal(await one.tool('moves', {}, moves, { deadlineMs: 30_000 }), false);
+    await one.close();
+  });
+
   test('content that is no JSON or no text or huge arrives as what can be said of it', async () => {
     const circle = [];
     circle.push(circle);

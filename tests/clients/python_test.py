@@ -95,6 +95,16 @@ class Reports(WithMonitor):
             self.assertTrue(heard.wait(PATIENCE_S))
             self.assertEqual((call.aborted, other.aborted, reporter.cancelled), (True, False, False))
 
+    def test_a_call_over_its_deadline_is_aborted_until_it_makes_progress(self):
+        reporter = self.reporter()
+        with reporter.tool("hang", deadline_s=0.05) as late, reporter.tool("quick", deadline_s=600) as early, reporter.tool("free") as free:
+            patience = time.monotonic() + PATIENCE_S
+            while not late.aborted and time.monotonic() < patience:
+                threading.Event().wait(0.01)
+            self.assertEqual((late.aborted, early.aborted, free.aborted), (True, False, False))
+            late.progress("goes on")
+            self.assertFalse(late.aborted)
+
     def test_content_that_cannot_be_encoded_or_is_huge_still_arrives_in_some_form(self):
         class Bad:
             def __repr__(self):
