@@ -137,6 +137,25 @@ TEST(ToolProgress, accepted_postpones_what_heartbeats_alone_do_not) {
   }
 }
 
+TEST(ToolProgress, a_call_over_its_deadline_is_suspect_and_says_by_how_much) {
+  Agent agent;
+  agent.state("{}");
+  agent.say({.kind = ReportKind::tool_call, .name = "hang", .call_id = "c", .deadline = 3s});
+  const auto reason = [&] {
+    return reason_of(agent.judged.health, agent.judged.history, {}, agent.now);
+  };
+  agent.pass(5s);
+  EXPECT_EQ(name_of(agent.health()), "progressing");
+  EXPECT_NE(reason().find("hang: 2 s over its deadline of 3 s"), std::string::npos) << reason();
+  agent.pass(19s);
+  EXPECT_EQ(name_of(agent.health()), "suspect");
+  EXPECT_EQ(reason(), "Hang: 21 s over its deadline of 3 s");
+  auto moves = progress(1);
+  moves.name = "hang";
+  agent.say(std::move(moves));
+  EXPECT_EQ(name_of(agent.health()), "progressing") << "its deadline begins again";
+}
+
 TEST(ToolProgress, of_an_unknown_call_moves_nothing) {
   Agent agent;
   agent.say(progress(5));

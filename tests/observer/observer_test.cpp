@@ -281,7 +281,7 @@ class Situations : public Watching {
     return start;
   }
   static Report call(const std::string& tool) {
-    return {.kind = ReportKind::tool_call, .name = tool, .call_id = "c", .deadline = 1s};
+    return {.kind = ReportKind::tool_call, .name = tool, .call_id = "c", .deadline = 30min};
   }
 };
 

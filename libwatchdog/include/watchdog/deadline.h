@@ -303,6 +303,8 @@ class ActivityDeadline {
   [[nodiscard]] Millis in_pauses(Instant now) const noexcept;
   /// Returns the number of accepted reports of progress.
   [[nodiscard]] std::int64_t accepted() const noexcept { return accepted_; }
+  /// Returns that number, and how often processes put the deadline off: all signs of work.
+  [[nodiscard]] std::int64_t signs() const noexcept { return accepted_ + put_offs_; }
   /// Returns the number of rejected reports of progress.
   [[nodiscard]] std::int64_t rejected() const noexcept { return rejected_; }
   /// Returns the newest accepted value.
@@ -328,6 +330,7 @@ class ActivityDeadline {
   std::uint64_t bytes_ = 0;
   std::int64_t accepted_ = 0;
   std::int64_t rejected_ = 0;
+  std::int64_t put_offs_ = 0;
 };
 
 }  // namespace watchdog

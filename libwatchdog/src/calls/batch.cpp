@@ -378,7 +378,7 @@ void CallBatch::report_progress(Entry& entry, Instant now) {
     event.elapsed = deadline.active(now);
     event.value = movement.value();
     event.bytes = deadline.bytes();
-    event.accepted = deadline.accepted();
+    event.accepted = deadline.signs();
     event.total = movement.total();
     event.detail = entry.state->message;
   }

@@ -176,7 +176,9 @@ bool ActivityDeadline::progress_bytes(std::uint64_t total, Instant now, bool is_
 void ActivityDeadline::put_off(Instant now) noexcept {
   if (!limits_.idle || !limits_.extend_on_progress) return;
   const auto time = active(now);
-  if (time - progress_at_ <= put_off_max * *limits_.idle) put_off_at_ = time;
+  if (time - progress_at_ > put_off_max * *limits_.idle) return;
+  put_off_at_ = time;
+  ++put_offs_;
 }
 
 /// In active time. REQUIRES: `idle` is limited.

@@ -35,6 +35,11 @@ Instant excused_until(const History& history, const Policy& policy) {
   return until;
 }
 
+/// For a call that ends at its deadline, and for the way of its result.
+Millis deadline_grace(Millis deadline) noexcept {
+  return std::max(Millis{10'000}, deadline / 10);
+}
+
 Health without_trouble(const History& history) {
   if (history.state_changes > 0)
     return {.kind = HealthKind::progressing, .evidence = {history.change_seq}};
@@ -207,7 +212,7 @@ PaceNow pace_now(const History& history, const Policy& policy) noexcept {
         now.slow_at = slow_at;
       }
       const auto deadline = call.notes->deadline;
-      const auto bound = std::max(bounds.suspect, deadline);
+      const auto bound = deadline + deadline_grace(deadline);
       const auto quiet_since = std::max(call.worked_from(), history.last_rise);
       now.suspect_at =
           std::max(now.suspect_at,

@@ -152,8 +152,25 @@ std::string repetition_in(const Finding& found, const History& history) {
 /// An answer that pauses for less is written.
 constexpr Millis reported_silence_min{10'000};
 
+/// `hang: 21 s over its deadline of 3 s`; empty: no open call is over its own.
+std::string over_deadline_in(const History& history, Instant now) {
+  Millis most{};
+  std::string text;
+  for (const auto& call : *history.open_calls) {
+    const auto deadline = call.notes->deadline;
+    if (deadline.count() <= 0 || call.passed >= OpenCall::passed_max) continue;
+    const auto over = now - std::max(call.worked_from(), history.last_rise) - deadline;
+    if (over <= most) continue;
+    most = over;
+    text = (call.name.empty() ? std::string("a tool") : call.name.str()) + ": " + lasted(over) +
+           " over its deadline of " + lasted(deadline);
+  }
+  return text;
+}
+
 std::string pace_in(const History& history, const Policy& policy, bool suspect, Instant now) {
   const auto pace = pace_now(history, policy);
+  if (auto late = over_deadline_in(history, now); suspect && !late.empty()) return late;
   auto limits = (suspect ? "suspect after " : "slow after ") +
                 lasted(suspect ? pace.bounds.suspect : pace.bounds.slow);
   if (pace.bounds.own) limits += "; usually " + lasted(*pace.bounds.own);
@@ -248,6 +265,7 @@ std::string progress_in(const History& history, Instant now) {
     text += history.last_change_type;
   }
   if (history.open_calls->empty()) return text;
+  if (const auto late = over_deadline_in(history, now); !late.empty()) return text + "; " + late;
   const auto& call = history.open_calls->back();
   return text + "; running " + (call.name.empty() ? std::string("a tool") : call.name.str());
 }

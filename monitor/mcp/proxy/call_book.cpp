@@ -362,8 +362,11 @@ void CallBook::on_progress(const Envelope& seen, std::string message, Instant no
 }
 
 void CallBook::server_worked(Instant now) {
-  for (auto& [key, call] : calls_) call.movement.alive(now);
-  for (auto& [key, call] : server_tasks_) call.movement.alive(now);
+  for (auto* calls : {&calls_, &server_tasks_})
+    for (auto& [key, call] : *calls) {
+      call.movement.alive(now);
+      if (call.is_report_due(now)) ends_.report(call.owner, call.progress_report(now));
+    }
 }
 
 void CallBook::pause_all(bool pauses, Instant now) {

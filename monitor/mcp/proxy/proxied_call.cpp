@@ -115,10 +115,14 @@ bool ProxiedCall::moved(Instant now) {
   const bool is_known = sent_at == now;
   if (!client_token.is_null() && own_task.empty() && server_task.empty() && !is_known)
     is_unsent = true;
-  if (now - reported_at < report_every || movement.deadline().accepted() <= reported_accepted)
-    return false;
+  return is_report_due(now);
+}
+
+bool ProxiedCall::is_report_due(Instant now) {
+  const auto signs = movement.deadline().signs();
+  if (now - reported_at < report_every || signs <= reported_signs) return false;
   reported_at = now;
-  reported_accepted = movement.deadline().accepted();
+  reported_signs = signs;
   return true;
 }
 
@@ -153,7 +157,7 @@ Report ProxiedCall::progress_report(Instant now) const {
   report.detail = ToolProgress{.elapsed = movement.deadline().active(now),
                                .value = movement.value(),
                                .total = movement.total(),
-                               .accepted = movement.deadline().accepted()};
+                               .accepted = movement.deadline().signs()};
   return report;
 }
 

@@ -42,7 +42,7 @@ struct ProxiedCall {
 
   std::string server_task{};  ///< The server goes on with it as a task of this id.
   std::string own_task{};     ///< The client got a task of the proxy.
-  std::int64_t reported_accepted = 0;
+  std::int64_t reported_signs = 0;
   Instant reported_at{};
 
   /// The result for a client when the call is given up.
@@ -51,6 +51,8 @@ struct ProxiedCall {
   /// end. `may_have_run`: false: the server did not begin with it.
   [[nodiscard]] json lost_result(const std::string& why, bool may_have_run) const;
 
+  /// True if there is a sign of work that the session does not know, and it is time for a report.
+  [[nodiscard]] bool is_report_due(Instant now);
   /// Notes movement that is counted already. True: the session has to hear of it.
   [[nodiscard]] bool moved(Instant now);
   /// Progress for the client, of movement that it does not know; nothing: none is due.
