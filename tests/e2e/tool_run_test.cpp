@@ -118,7 +118,8 @@ TEST_F(ToolsRun, changes_nothing_unasked_where_it_has_to_ask_and_nobody_is_there
     exchange.event(test::delta("{}", "\"tool_calls\""));
     exchange.end_stream();
   });
-  EXPECT_EQ(ran.code, 0) << ran.output;
+  EXPECT_EQ(ran.code, 1) << "its answer is not the result of any work";
+  EXPECT_NE(ran.output.find("set tools.confirm_writes = false"), std::string::npos) << ran.output;
   for (const char* tool : {"write_file", "shell"})
     EXPECT_NE(shown.find("[DENIED] Tool \\\"" + std::string(tool) +
                          "\\\": it needs a confirmation, and there is nobody to give one"),

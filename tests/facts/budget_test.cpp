@@ -132,6 +132,15 @@ TEST(Budget, a_call_gets_enforced_time_until_the_final_step_and_a_little_at_its_
   }
 }
 
+TEST(Budget, a_call_leaves_a_quarter_of_a_short_time) {
+  ManualClock clock;
+  for (const auto& [all, left] : {std::pair{4s, 3'000ms}, std::pair{12s, 9'500ms},
+                                  std::pair{25s, 22'500ms}, std::pair{100s, 90'000ms}}) {
+    const ExecutionBudget budget(clock, {.duration = all}, {.enforce_time = true});
+    EXPECT_EQ(budget.per_tool_remaining(0s), left) << all.count();
+  }
+}
+
 TEST(Budget, pauses_stop_the_time_and_nest) {
   ManualClock clock;
   ExecutionBudget budget(clock, {.duration = 100s}, {.enforce_time = true});

@@ -13,6 +13,8 @@ namespace {
 
 /// Shares like 0.9 of 10 are not exact.
 constexpr double rounding = 1e-9;
+/// What a tool call leaves of a short time: it may refuse to end, and then the answer follows.
+constexpr Millis answer_min{2'500};
 
 std::int64_t bounded(std::int64_t count) {
   return std::clamp<std::int64_t>(count, 0, budget_max);
@@ -418,7 +420,9 @@ Millis BudgetView::time_for_call(Millis cap, Millis floor) const {
   if (!now.enforce_time || !now.limits.duration) return cap;
   const auto rest = *now.limits.duration - now.elapsed;
   const auto kept_share = std::clamp(1 - state_->thresholds.finalize, 0.0, 1.0);
-  const Millis kept{std::llround(static_cast<double>(now.limits.duration->count()) * kept_share)};
+  const auto& all = *now.limits.duration;
+  const Millis kept = std::max(Millis{std::llround(static_cast<double>(all.count()) * kept_share)},
+                               std::min(answer_min, all / 4));
   const auto left = std::max({rest - kept, std::min(floor, rest / 2), Millis{1}});
   return cap > Millis{0} ? std::min(cap, left) : left;
 }
