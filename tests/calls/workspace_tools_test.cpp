@@ -362,6 +362,20 @@ TEST_F(WorkspaceTools, shell_gives_output_and_how_it_ended) {
   }
 }
 
+TEST_F(WorkspaceTools, shell_takes_a_deadline_of_its_owner_and_of_its_model) {
+  ShellOptions options{
+      .deadline = {.idle = 300ms}, .concurrency = Concurrency::parallel, .retry_on_timeout = true};
+  const auto tool = shell_tool(workspace, nullptr, options);
+  EXPECT_EQ(concurrency_of(tool->spec()), Concurrency::parallel);
+  EXPECT_EQ(retry_advice(tool->spec(), EffectState::unknown), RetryAdvice::safe);
+  add_shell(options);
+  EXPECT_EQ(as<ToolTimeout>(shell("sleep 60")).limit, 300ms);
+  const auto asked =
+      bench.call("shell", arguments({{"command", "sleep 60"}, {"timeout_seconds", 1}}));
+  EXPECT_EQ(as<ToolTimeout>(asked).limit, 1s);
+  EXPECT_EQ(asked.note, "timeout_seconds is understood as 1000 ms; write timeout_ms");
+}
+
 TEST_F(WorkspaceTools, shell_that_floods_is_kept_by_its_ends_and_says_where_the_rest_is) {
   add_shell();
   const auto report = shell("echo begin; head -c 100000000 /dev/zero | tr '\\0' x; echo; echo end");

@@ -68,6 +68,17 @@ TEST_F(Subprocess, is_found_in_its_path_and_gets_its_words_unchanged) {
   EXPECT_EQ(end->head, dir.path().string() + "\n");
 }
 
+TEST_F(Subprocess, says_while_its_processes_work) {
+  for (const auto& [script, works] :
+       {std::pair{"(while :; do :; done) & sleep 1; kill $!", true}, std::pair{"sleep 1", false}}) {
+    int looks = 0;
+    const auto end =
+        run_process(shell(script), {.working = [&] { ++looks; }, .look_every = Millis{250}});
+    ASSERT_TRUE(end) << end.error().message;
+    EXPECT_EQ(looks > 0, works) << script << ": " << looks;
+  }
+}
+
 TEST_F(Subprocess, gets_no_secrets_and_asks_nobody) {
   setenv("SECRET_KEY", "hunter2", 1);
   setenv("LC_TIME", "C", 1);
@@ -85,11 +96,22 @@ TEST_F(Subprocess, gets_no_secrets_and_asks_nobody) {
   EXPECT_TRUE(has(*end, "TERM=xterm")) << "what the caller sets is set";
   EXPECT_TRUE(has(*end, "WATCHDOG_CALL=" + mark));
 
+  for (const char* line : {"EDITOR=false", "GIT_ASKPASS=false", "DEBIAN_FRONTEND=noninteractive",
+                           "GIT_CONFIG_COUNT=2", "GIT_CONFIG_KEY_1=sequence.editor"})
+    EXPECT_TRUE(has(*end, line)) << line << " in " << end->head;
+
+  setenv("GIT_EDITOR", "vi", 1);
+  spec.env.insert({{"GIT_CONFIG_COUNT", "1"}, {"GIT_CONFIG_KEY_0", "a.b"}, {"EDITOR", "ed"}});
   spec.inherit_env = true;
   const auto all = run_process(spec);
   ASSERT_TRUE(all);
   EXPECT_TRUE(has(*all, "SECRET_KEY=hunter2"));
   EXPECT_TRUE(has(*all, "PAGER=cat"));
+  EXPECT_TRUE(has(*all, "EDITOR=ed"));
+  EXPECT_EQ(all->head.find("GIT_EDITOR="), std::string::npos) << "it would go before EDITOR";
+  EXPECT_TRUE(has(*all, "GIT_CONFIG_KEY_0=a.b"));
+  EXPECT_TRUE(has(*all, "GIT_CONFIG_KEY_1=core.editor")) << "behind the caller's own";
+  unsetenv("GIT_EDITOR");
 
   spec.mark.clear();
   const auto first = run_process(spec);
