@@ -173,6 +173,12 @@ TEST(Movement, OutputCountsIfItHasANewLine) {
   }
 }
 
+TEST(Movement, ALongLineMovesWithEachNewPiece) {
+  Movement movement({.idle = Millis{120'000}}, start);
+  for (int piece = 0; piece < 2'000; ++piece)
+    EXPECT_TRUE(movement.output("cell " + std::to_string(piece) + ";", at(1))) << piece;
+}
+
 TEST(Movement, AFloodOfEqualLinesIsNotPutOffByItsOwnCpu) {
   std::string many;
   for (int line = 0; line < 10'000; ++line) many += "y\n";

@@ -81,11 +81,12 @@ bool NewLines::add(std::string_view piece) {
   for (int lines = 0; !piece.empty() && lines < lines_max; ++lines) {
     const auto end = std::min(piece.find_first_of("\r\n"), piece.size());
     const bool is_whole = end < piece.size();
+    const auto rest = piece;
     const auto part = piece.substr(0, std::min(end, line_bytes_max - begun_.size()));
     piece.remove_prefix(std::min(end + 1, piece.size()));
     if (!is_whole) {
       begun_ += part;
-      return add_line(part, false);
+      return add_line(rest.substr(0, std::min(end, line_bytes_max)), false);
     }
     if (begun_.empty()) {
       if (add_line(part, true)) return true;
