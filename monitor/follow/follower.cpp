@@ -39,6 +39,9 @@ constexpr std::chrono::milliseconds keep_again_last{30'000};
 constexpr std::int64_t growing_bytes_max = 1'000'000;
 /// A transcript that nobody read is left when it was quiet this long.
 constexpr Millis quiet_for{600'000};
+/// Codex writes a text before its next call as it writes its last answer. Only quiet tells them
+/// apart.
+constexpr std::chrono::seconds rests_after{6};
 /// Another source may have reported the same thing a little later than its line.
 constexpr Millis reported_within{5'000};
 
@@ -50,9 +53,10 @@ struct Followed {
   std::optional<TranscriptPosition> position;
   std::int64_t size = 0;
   WallTime changed{};
-  bool was_read = false;         ///< Up to its end, once.
-  bool is_known = false;         ///< It has a saved position: it was followed before.
-  bool is_awake = false;         ///< It is to be read.
+  bool was_read = false;                    ///< Up to its end, once.
+  bool is_known = false;                    ///< It has a saved position: it was followed before.
+  bool is_awake = false;                    ///< It is to be read.
+  SteadyTime rests_at = SteadyTime::max();  ///< An answer may be the last one of its turn then.
   bool has_news = false;         ///< Its size is not known any more, or it has unread bytes.
   std::vector<Batch> kept_back;  ///< Reports that could not be kept yet.
 
@@ -95,15 +99,19 @@ struct TranscriptFollower::State {
   DirectoryWatch watch;
   std::map<std::string, Followed> files;
   std::unordered_map<std::string, WallTime> reported_from;  ///< By session.
+  /// Ends of subagents whose own files were not read yet. By session, a bounded number.
+  std::map<std::string, Batch> early_ends;
   std::map<std::string, std::string> roots;  ///< Folders as they were named, and without links.
   FollowFigures figures;
   SteadyTime next_look{};
   SteadyTime next_root{};
+  SteadyTime next_rest = SteadyTime::max();  ///< See Followed::rests_at.
   SteadyTime rest_until{};
   SteadyTime keep_again{};
   std::chrono::milliseconds pause = keep_again_first;
   std::optional<Error> trouble;  ///< Why the newest reports could not be kept.
   bool was_refused = false;
+  bool is_once = false;  ///< Nothing is read later.
 
   // Finding
   void look_through();
@@ -118,11 +126,14 @@ struct TranscriptFollower::State {
   [[nodiscard]] Followed* next_file(std::string& path);
   void advance(const std::string& path, Followed& file);
   void read_piece(const std::string& path, Followed& file);
+  void read_end(const std::string& path, Followed& file);
+  [[nodiscard]] SteadyTime end_pauses();
   void feed_lines(Followed& file, const TranscriptFile::Piece& piece);
   void add_batch(Followed& file, Batch batch);
   [[nodiscard]] bool keep_all(const std::string& path, Followed& file);
   [[nodiscard]] bool keep_one(const Batch& batch);
   void begin_again(const Batch& batch);
+  void keep_early_ends(const Followed& file);
   [[nodiscard]] Result<WallTime> first_time_of(const Followed& file, const std::string& session);
 
   void forget_what_was_asked();
@@ -262,6 +273,7 @@ Followed* TranscriptFollower::State::next_file(std::string& path) {
 void TranscriptFollower::State::advance(const std::string& path, Followed& file) {
   if (file.kept_back.empty()) read_piece(path, file);
   if (!keep_all(path, file)) return;
+  if (!file.has_news) keep_early_ends(file);
   if (!file.position) return;
   if (auto saved =
           positions.put(path, {.position = *file.position, .state = file.transcript.save()});
@@ -300,11 +312,38 @@ void TranscriptFollower::State::read_piece(const std::string& path, Followed& fi
   feed_lines(file, piece);
   if (!piece.is_end) return;
   file.has_news = false;
-  for (auto& batch : file.transcript.pause()) add_batch(file, std::move(batch));
+  read_end(path, file);
   const bool is_quiet = file.changed < system_clock().wall() - quiet_for;
   if (!file.was_read && !file.is_known && is_quiet)
     for (auto& batch : file.transcript.leave()) add_batch(file, std::move(batch));
   file.was_read = true;
+}
+
+/// Nothing more is in the file at the moment.
+void TranscriptFollower::State::read_end(const std::string& path, Followed& file) {
+  const auto* source = source_of(path);
+  const bool is_late = file.changed + Millis{rests_after} < system_clock().wall();
+  if (source != nullptr && source->agent == TranscriptAgent::codex && !is_once && !is_late) {
+    file.rests_at = std::chrono::steady_clock::now() + rests_after;
+    return;
+  }
+  file.rests_at = SteadyTime::max();
+  for (auto& batch : file.transcript.pause()) add_batch(file, std::move(batch));
+}
+
+/// Reports of the files that were quiet for long enough. Returns when the next one is.
+SteadyTime TranscriptFollower::State::end_pauses() {
+  auto next = SteadyTime::max();
+  const auto now = std::chrono::steady_clock::now();
+  for (auto& [path, file] : files) {
+    if (file.rests_at <= now && !file.has_news) {
+      file.rests_at = SteadyTime::max();
+      for (auto& batch : file.transcript.pause()) add_batch(file, std::move(batch));
+      file.has_news = !file.kept_back.empty();
+    }
+    next = std::min(next, file.rests_at);
+  }
+  return next;
 }
 
 void TranscriptFollower::State::feed_lines(Followed& file, const TranscriptFile::Piece& piece) {
@@ -394,11 +433,29 @@ bool TranscriptFollower::State::keep_one(const Batch& batch) {
     trouble = error;
     return false;
   }
-  if (error.code == ErrorCode::not_found) return true;  // the end of a subagent that nobody knows
+  if (error.code == ErrorCode::not_found) {  // the end of a subagent that nobody knows yet
+    constexpr std::size_t ends_max = 4'096;
+    if (early_ends.size() < ends_max && batch.reports.back().kind == ReportKind::end)
+      early_ends.insert_or_assign(batch.session, batch);
+    return true;
+  }
   ++figures.refused;
   if (!std::exchange(was_refused, true))
     options.log("the reports of session " + batch.session + " are refused: " + error.message);
   return true;
+}
+
+/// A parent's file may be read before those of its subagents.
+void TranscriptFollower::State::keep_early_ends(const Followed& file) {
+  if (early_ends.empty()) return;
+  const auto known = file.transcript.sessions();
+  for (const auto& session : known) {
+    const auto found = early_ends.find(session);
+    if (found == early_ends.end()) continue;
+    const auto end = std::move(found->second);
+    early_ends.erase(found);
+    if (options.keep(end)) figures.reports += 1;
+  }
 }
 
 /// A session that had ended goes on, as its agent resumes it: its newer prompts and calls say so.
@@ -433,6 +490,7 @@ void TranscriptFollower::State::forget_what_was_asked() {
     std::erase_if(file.kept_back, [&](const Batch& batch) { return is_forgotten(batch.session); });
   }
   std::erase_if(reported_from, [&](const auto& entry) { return is_forgotten(entry.first); });
+  std::erase_if(early_ends, [&](const auto& entry) { return is_forgotten(entry.first); });
   if (auto erased = positions.erase(to_forget); !erased) options.log(erased.error().message);
   to_forget.clear();
   std::uint64_t count = 0;
@@ -447,7 +505,7 @@ bool TranscriptFollower::State::is_stopping() const {
 
 void TranscriptFollower::State::sleep_until_news(bool has_rest) {
   const auto now = std::chrono::steady_clock::now();
-  auto until = std::min(next_look, next_root);
+  auto until = std::min({next_look, next_root, next_rest});
   if (has_rest) until = std::min(until, rest_until);
   if (trouble) until = std::min(next_look, keep_again);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
@@ -464,6 +522,7 @@ void TranscriptFollower::State::step(bool paced) {
   look_at_changes();
   if (std::chrono::steady_clock::now() >= next_look) look_through();
   if (std::chrono::steady_clock::now() >= next_root) look_for_roots();
+  next_rest = end_pauses();
   std::string path;
   auto* file = next_file(path);
   const auto now = std::chrono::steady_clock::now();
@@ -498,6 +557,7 @@ void TranscriptFollower::run() {
 }
 
 Result<void> TranscriptFollower::run_once() {
+  state_->is_once = true;
   state_->look_through();
   std::string path;
   while (auto* file = state_->next_file(path)) {

@@ -22,6 +22,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t transcript_id_max = 256;
+/// An answer that may be the last one of its turn is that when nothing followed for so long.
+constexpr std::int64_t rests_after_ms = 600'000;
 
 std::string first_line_of(std::string_view text) {
   constexpr std::size_t shown = 120;
@@ -68,6 +70,7 @@ json as_json(const TranscriptSession& conversation) {
           {"waits", conversation.waiting_for},
           {"works", conversation.works},
           {"mayRest", conversation.may_rest},
+          {"hidden", conversation.is_hidden},
           {"compacted", conversation.is_compacted},
           {"newest", conversation.newest_ms},
           {"line", conversation.newest_line},
@@ -90,6 +93,7 @@ TranscriptSession conversation_from(const json& from) {
       .waiting_for = text_in(from, "waits"),
       .works = flag_in(from, "works"),
       .may_rest = flag_in(from, "mayRest"),
+      .is_hidden = flag_in(from, "hidden"),
       .is_compacted = flag_in(from, "compacted"),
       .newest_ms = number_in(from, "newest"),
       .newest_line = static_cast<std::uint64_t>(number_in(from, "line"))};
@@ -109,6 +113,7 @@ std::unique_ptr<TranscriptState> state_from(TranscriptAgent agent, std::string_v
   state->own = as_session_id(text_in(from, "own"));
   state->parent = as_session_id(text_in(from, "parent"));
   state->begins_ms = number_in(from, "begins");
+  state->is_plain = flag_in(from, "plain");
   for (const auto& conversation : member(from, "talks")) {
     if (conversation.is_object() &&
         state->conversations.size() < TranscriptState::sessions_kept_max)
@@ -171,7 +176,11 @@ TranscriptSession& TranscriptCollector::conversation(const std::string& session,
         {.session = session, .parent = parent == session ? std::string() : parent});
   }
   auto& conversation = conversations.back();
+  before_ms_ = conversation.newest_ms;
+  before_line_ = conversation.newest_line;
+  if (at_.time_since_epoch().count() - before_ms_ >= rests_after_ms) rest_before(conversation);
   is_news_ = at_.time_since_epoch().count() > conversation.newest_ms;
+  conversation.is_timed = is_timed_;
   // A report is never earlier than the one before: lines of parallel calls may be.
   conversation.newest_ms =
       std::max(conversation.newest_ms, std::int64_t{at_.time_since_epoch().count()});
@@ -182,7 +191,7 @@ TranscriptSession& TranscriptCollector::conversation(const std::string& session,
 void TranscriptCollector::say(const TranscriptSession& conversation, Report report) {
   const auto number = said_++;
   report.at = std::min(now_, WallTime{Millis{conversation.newest_ms}});
-  report.ts_ms = at_.time_since_epoch().count();
+  if (is_timed_) report.ts_ms = at_.time_since_epoch().count();
   if (report.event_id.empty() || report.event_id.size() > transcript_id_max)
     report.event_id =
         "transcript:" + hex_of(digest_) + (number == 0 ? "" : ":" + std::to_string(number));
@@ -190,7 +199,8 @@ void TranscriptCollector::say(const TranscriptSession& conversation, Report repo
     auto& batch = batches_.emplace_back();
     batch.session = conversation.session;
     // Where nobody reported of a subagent, its end says nothing.
-    batch.creation = report.kind == ReportKind::end ? Creation::refuse : Creation::attach;
+    batch.creation = report.kind == ReportKind::end || conversation.is_hidden ? Creation::refuse
+                                                                              : Creation::attach;
     batch.by = ReportOrigin::transcript;
   }
   batches_.back().spec = spec_of(conversation, state_.agent);
@@ -206,6 +216,21 @@ void TranscriptCollector::say(const TranscriptSession& conversation, ReportKind 
   say(conversation, std::move(report));
 }
 
+void TranscriptCollector::rest_before(TranscriptSession& conversation) {
+  if (!conversation.may_rest || !conversation.works) return;
+  conversation.works = conversation.may_rest = false;
+  Report report;
+  report.kind = ReportKind::idle;
+  report.name = idle_reports::relayed;
+  // As of a pause: it may have been reported already.
+  report.event_id = "transcript:" + hex_of(combined(before_line_, 1));
+  say(conversation, std::move(report));
+  --said_;  // the line's own reports keep their ids
+  auto& said = batches_.back().reports.back();
+  said.at = std::min(now_, WallTime{Millis{before_ms_}});
+  if (said.ts_ms) said.ts_ms = before_ms_;
+}
+
 bool TranscriptCollector::is_copy(TranscriptSession& conversation, const std::string& id) const {
   if (id.empty()) return false;
   auto& lines = conversation.lines;
@@ -218,6 +243,7 @@ bool TranscriptCollector::is_copy(TranscriptSession& conversation, const std::st
 }
 
 void TranscriptCollector::prompt(TranscriptSession& conversation, std::string text) {
+  rest_before(conversation);
   if (conversation.title.empty()) conversation.title = first_line_of(text);
   conversation.works = true;
   conversation.may_rest = conversation.is_compacted = false;
@@ -302,13 +328,15 @@ void TranscriptCollector::use(TranscriptSession& conversation, const std::string
   use_total(conversation, conversation.tokens + added);
 }
 
-void TranscriptCollector::use_total(TranscriptSession& conversation, std::int64_t tokens) {
+void TranscriptCollector::use_total(TranscriptSession& conversation, std::int64_t tokens,
+                                    double cost) {
   conversation.tokens = std::clamp<std::int64_t>(tokens, 0, budget_max);
   Report report;
   report.kind = ReportKind::budget;
   BudgetFigures figures;
   figures.steps = conversation.steps;
   figures.tokens = conversation.tokens;
+  figures.cost = cost;
   report.detail = figures;
   say(conversation, std::move(report));
 }
@@ -332,10 +360,13 @@ void TranscriptCollector::rest(TranscriptSession& conversation, std::string_view
 
 void TranscriptCollector::fail(TranscriptSession& conversation, const std::string& kind,
                                const std::string& text, std::int64_t status) {
+  const bool has_calls = !conversation.calls.empty();
   conversation.works = conversation.may_rest = false;
   conversation.calls.clear();
   for (auto& report : failed_turn(
            {.kind = first_bytes(kind, transcript_id_max), .text = text, .status = status}, at_)) {
+    // There was no answer that is complete. Only open calls need the end of the turn.
+    if (report.kind == ReportKind::idle && !has_calls) continue;
     if (report.kind == ReportKind::wait) conversation.waiting_for = report.name;
     say(conversation, std::move(report));
   }
@@ -361,7 +392,7 @@ std::optional<std::vector<Batch>> Transcript::read(std::string_view line, WallTi
   if (!parsed.is_object()) return std::nullopt;
   const auto said = time_in_text(text_in(parsed, "timestamp"));
   const auto at = said ? std::min(*said, now) : now;
-  TranscriptCollector collector(*state_, digest_of(line), at, now);
+  TranscriptCollector collector(*state_, digest_of(line), at, now, said.has_value());
   if (state_->agent == TranscriptAgent::claude_code) {
     read_claude_code(collector, parsed);
   } else {
@@ -373,11 +404,21 @@ std::optional<std::vector<Batch>> Transcript::read(std::string_view line, WallTi
 std::vector<Batch> Transcript::pause() {
   std::vector<Batch> batches;
   for (auto& conversation : state_->conversations) {
-    if (!conversation.may_rest || !conversation.works) continue;
+    const bool rests = conversation.may_rest && conversation.works;
+    if (!rests && !conversation.outcome) continue;
     const WallTime at{Millis{conversation.newest_ms}};
-    TranscriptCollector collector(*state_, combined(conversation.newest_line, 1), at, at);
-    conversation.works = conversation.may_rest = false;
-    collector.say(conversation, ReportKind::idle, idle_reports::relayed);
+    TranscriptCollector collector(*state_, combined(conversation.newest_line, 1), at, at,
+                                  conversation.is_timed);
+    if (rests) {
+      conversation.works = conversation.may_rest = false;
+      collector.say(conversation, ReportKind::idle, idle_reports::relayed);
+    }
+    if (auto outcome = std::exchange(conversation.outcome, {})) {
+      Report end;
+      end.kind = ReportKind::end;
+      end.detail = std::move(*outcome);
+      collector.say(conversation, std::move(end));
+    }
     for (auto& batch : collector.batches()) batches.push_back(std::move(batch));
   }
   return batches;
@@ -398,6 +439,12 @@ std::vector<Batch> Transcript::leave() {
   return batches;
 }
 
+std::vector<std::string> Transcript::sessions() const {
+  std::vector<std::string> ids;
+  for (const auto& conversation : state_->conversations) ids.push_back(conversation.session);
+  return ids;
+}
+
 std::string Transcript::title_of(const std::string& session) const {
   const auto found = std::ranges::find(state_->conversations, session, &TranscriptSession::session);
   return found == state_->conversations.end() ? std::string()
@@ -411,6 +458,7 @@ std::string Transcript::save() const {
   return json{{"own", state_->own},
               {"parent", state_->parent},
               {"begins", state_->begins_ms},
+              {"plain", state_->is_plain},
               {"talks", std::move(conversations)}}
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -45,6 +45,8 @@ class Transcript {
   /// agent wrote it, and is quiet.
   [[nodiscard]] std::vector<Batch> leave();
 
+  /// The ids of the newest sessions of the file.
+  [[nodiscard]] std::vector<std::string> sessions() const;
   /// The session's first prompt, its first line; empty: there was none.
   [[nodiscard]] std::string title_of(const std::string& session) const;
   /// Returns what the next Transcript of the same file needs, as JSON, at most some kilobytes.

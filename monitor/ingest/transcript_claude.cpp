@@ -1,7 +1,9 @@
 // Claude Code's transcript. `rows` gives the meaning of a line by its type and subtype; a function
 // for each meaning reads it. One answer of the model has a line for each of its blocks, and each of
 // them has the tokens of the whole answer. Lines of a subagent have `isSidechain`: they belong to a
-// session of their own below, with the id that the hooks give it.
+// session of their own below, with the id that the hooks give it. `claude -p --output-format
+// stream-json` writes the same lines with other names, mostly without times, and a last line
+// `result`; there, the id of a subagent is that of its call.
 #include <algorithm>
 #include <iterator>
 
@@ -9,6 +11,7 @@
 #include "ingest/transcript_state.h"
 #include "llm/provider.h"
 #include "privacy/content.h"
+#include "watchdog/reasons.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -21,7 +24,9 @@ enum class ClaudeMeaning : std::uint8_t {
   answer,   ///< a part of an answer
   compact,  ///< the context was shortened
   retry,    ///< a request to the model failed, and is repeated
-  rest      ///< the turn is over
+  rest,     ///< the turn is over
+  begin,    ///< of a stream: the facts of the session
+  outcome   ///< of a stream: how the turn ended
 };
 
 struct ClaudeRow {
@@ -36,6 +41,9 @@ constexpr ClaudeRow claude_rows[] = {
     {"system", "compact_boundary", ClaudeMeaning::compact},
     {"system", "api_error", ClaudeMeaning::retry},
     {"system", "turn_duration", ClaudeMeaning::rest},
+    {"system", "init", ClaudeMeaning::begin},
+    {"system", "api_retry", ClaudeMeaning::retry},
+    {"result", "", ClaudeMeaning::outcome},
 };
 
 /// Beginnings of texts in a person's place that no person wrote as a prompt: commands of the
@@ -52,12 +60,18 @@ bool begins_with_one(std::string_view text, const auto& beginnings) {
                              [&](std::string_view begin) { return text.starts_with(begin); });
 }
 
+/// A line of the output as a stream.
+bool is_of_stream(const json& line) {
+  return !line.contains("sessionId");
+}
+
 TranscriptSession* claude_conversation(TranscriptCollector& collector, const json& line) {
-  auto session = as_session_id(text_in(line, "sessionId"));
+  auto session = as_session_id(text_in(line, is_of_stream(line) ? "session_id" : "sessionId"));
   if (session.empty()) return nullptr;
   std::string parent;
-  if (flag_in(line, "isSidechain")) {
-    const auto id = text_in(line, "agentId");
+  const auto call = is_of_stream(line) ? text_in(line, "parent_tool_use_id") : std::string();
+  if (flag_in(line, "isSidechain") || !call.empty()) {
+    const auto id = call.empty() ? text_in(line, "agentId") : call;
     parent = session;
     session = as_session_id(parent + ":" + (id.empty() ? "sidechain" : id));
     if (session == parent) return nullptr;
@@ -89,7 +103,10 @@ void read_claude_text(TranscriptCollector& collector, TranscriptSession& convers
   if (text.starts_with("[Request interrupted by user"))
     return collector.rest(conversation, idle_reports::interrupted);
   if (text.empty() || flag_in(line, "isMeta") || begins_with_one(text, claude_notes)) return;
+  if (flag_in(line, "isSynthetic")) return;
   if (flag_in(line, "isCompactSummary")) return collector.compact(conversation, true);
+  // Version 2.0 starts such a subagent by itself, so that a later one begins at once.
+  conversation.is_hidden = flag_in(line, "isSidechain") && text == "Warmup";
   collector.prompt(conversation, std::move(text));
 }
 
@@ -163,14 +180,42 @@ void read_claude_answer(TranscriptCollector& collector, TranscriptSession& conve
   const auto stop = text_in(message, "stop_reason");
   if (stop == "end_turn" || stop == "stop_sequence" || stop == "refusal")
     return collector.rest(conversation);
-  conversation.may_rest = stop != "tool_use";
+  conversation.may_rest = stop != "tool_use" && !is_of_stream(line);
+}
+
+/// A later turn may follow in the stream. If not, the session ends like this one.
+void read_claude_outcome(TranscriptCollector& collector, TranscriptSession& conversation,
+                         const json& line) {
+  const auto& cost = member(line, "total_cost_usd");
+  if (cost.is_number() && cost.get<double>() > 0 && cost.get<double>() < 1e9)
+    collector.use_total(conversation, conversation.tokens, cost.get<double>());
+  const auto subtype = text_in(line, "subtype");
+  const auto text = content_text(member(line, line.contains("errors") ? "errors" : "result"));
+  Outcome outcome{.kind = OutcomeKind::completed, .reason = std::string(reasons::task_complete)};
+  if (subtype == "error_max_turns") {
+    outcome = {.kind = OutcomeKind::incomplete,
+               .reason = std::string(reasons::max_iterations_reached)};
+  } else if (subtype.starts_with("error_max_budget")) {
+    outcome = {.kind = OutcomeKind::incomplete, .reason = std::string(reasons::budget_exhausted)};
+  } else if (subtype != "success" || flag_in(line, "is_error")) {
+    outcome = {.kind = OutcomeKind::failed, .reason = std::string(reasons::error), .error = text};
+    if (outcome.error.empty()) outcome.error = subtype;
+    if (conversation.works)
+      collector.fail(conversation, subtype == "success" ? std::string() : subtype, text,
+                     number_in(line, "api_error_status"));
+  } else if (!conversation.works) {
+    collector.answered(conversation);
+  }
+  if (outcome.kind != OutcomeKind::failed) collector.rest(conversation);
+  conversation.outcome = std::move(outcome);
 }
 
 /// The program tries again by itself. One wait stands for all tries.
 void read_claude_retry(TranscriptCollector& collector, TranscriptSession& conversation,
                        const json& line) {
   const auto& error = member(line, "error");
-  const auto status = number_in(error, "status");
+  auto status = number_in(error, "status");
+  if (status == 0) status = number_in(line, "error_status");
   const auto subject = status == 429   ? wait_reports::quota
                        : status >= 500 ? wait_reports::overload
                                        : wait_reports::retry;
@@ -185,7 +230,8 @@ void read_claude_retry(TranscriptCollector& collector, TranscriptSession& conver
   if (wait.content.empty() && status > 0) wait.content = "HTTP " + std::to_string(status);
   wait.provider = provider_in_text(wait.content);
   if (subject == wait_reports::retry) {
-    const auto pause = std::clamp<std::int64_t>(number_in(line, "retryInMs"), 0, 86'400'000);
+    const auto* said = line.contains("retryInMs") ? "retryInMs" : "retry_delay_ms";
+    const auto pause = std::clamp<std::int64_t>(number_in(line, said), 0, 86'400'000);
     wait.until = collector.at() + Millis{pause};
   }
   collector.say(conversation, std::move(wait));
@@ -202,6 +248,7 @@ void read_claude_code(TranscriptCollector& collector, const json& line) {
   if (row == std::end(claude_rows)) return;
   auto* conversation = claude_conversation(collector, line);
   if (conversation == nullptr || collector.is_copy(*conversation, text_in(line, "uuid"))) return;
+  conversation->outcome.reset();
   switch (row->meaning) {
     case ClaudeMeaning::person:
       return read_claude_person(collector, *conversation, line);
@@ -213,6 +260,12 @@ void read_claude_code(TranscriptCollector& collector, const json& line) {
       return read_claude_retry(collector, *conversation, line);
     case ClaudeMeaning::rest:
       return collector.rest(*conversation);
+    case ClaudeMeaning::begin:
+      if (auto model = text_in(line, "model"); model.size() <= label_bytes_max)
+        conversation->model = std::move(model);
+      return;
+    case ClaudeMeaning::outcome:
+      return read_claude_outcome(collector, *conversation, line);
   }
 }
 

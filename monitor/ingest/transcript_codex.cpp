@@ -1,12 +1,14 @@
 // Codex's transcript ("rollout"). `codex_rows` gives the meaning of a line by its type and the type
 // of its payload. The first `session_meta` names the session; a fork's file goes on with a copy of
-// another session's lines, which are older. Several lines report the same thing in other words: a
+// another session's lines, which are older. Before September 2025 a line was only a payload, and
+// only the first had a time. Several lines report the same thing in other words: a
 // prompt, an answer and a call's end are each taken from one of them.
 #include <algorithm>
 #include <iterator>
 
 #include "facts/digest.h"
 #include "facts/ids.h"
+#include "ingest/codex_failure.h"
 #include "ingest/transcript_state.h"
 #include "privacy/content.h"
 
@@ -103,12 +105,26 @@ void read_codex_item(TranscriptCollector& collector, TranscriptSession& conversa
     read_codex_prompt(collector, conversation, content_text(member(item, "content")));
 }
 
+/// Texts in a person's place that Codex wrote.
+bool is_codex_note(std::string_view text) {
+  constexpr std::string_view notes[] = {"<user_instructions>", "<environment_context>",
+                                        "<turn_aborted>", "# AGENTS.md instructions"};
+  return text.empty() ||
+         std::ranges::any_of(notes, [&](auto note) { return text.starts_with(note); });
+}
+
+/// `is_plain`: no other line has the prompts.
 void read_codex_message(TranscriptCollector& collector, TranscriptSession& conversation,
-                        const json& payload) {
+                        const json& payload, bool is_plain) {
+  auto text = content_text(member(payload, "content"));
+  if (is_plain && text_in(payload, "role") == "user" && !is_codex_note(text))
+    return collector.prompt(conversation, std::move(text));
   if (text_in(payload, "role") != "assistant") return;
   collector.answered(conversation);
-  auto text = content_text(member(payload, "content"));
-  if (!text.empty()) collector.say(conversation, ReportKind::message, "assistant", std::move(text));
+  if (text.empty()) return;
+  collector.say(conversation, ReportKind::message, "assistant", std::move(text));
+  // Not every version writes that the turn is over.
+  conversation.may_rest = text_in(payload, "phase") != "commentary";
 }
 
 void read_codex_call(TranscriptCollector& collector, TranscriptSession& conversation,
@@ -133,14 +149,6 @@ void read_codex_search(TranscriptCollector& collector, TranscriptSession& conver
                    text_in(payload, "status"), codex_failure);
 }
 
-/// Codex ends such a result with these words, alone on their line. A command may print them, too.
-bool is_aborted(std::string_view text) {
-  constexpr std::string_view words = "aborted by user";
-  while (text.ends_with('\n')) text.remove_suffix(1);
-  const auto line = text.substr(text.rfind('\n') + 1);
-  return line.starts_with(words) && (text.size() == line.size() || text.starts_with("Wall time"));
-}
-
 void read_codex_result(TranscriptCollector& collector, TranscriptSession& conversation,
                        const json& payload) {
   const auto& output = member(payload, "output");
@@ -148,7 +156,7 @@ void read_codex_result(TranscriptCollector& collector, TranscriptSession& conver
   auto text = output.is_object() && output.contains("content")
                   ? content_text(member(output, "content"))
                   : content_text(output);
-  const bool failed = (success.is_boolean() && !success.get<bool>()) || is_aborted(text);
+  const bool failed = (success.is_boolean() && !success.get<bool>()) || is_codex_failure(text);
   collector.result(conversation, text_in(payload, "call_id"), failed, std::move(text),
                    codex_failure);
 }
@@ -156,7 +164,11 @@ void read_codex_result(TranscriptCollector& collector, TranscriptSession& conver
 void read_codex_use(TranscriptCollector& collector, TranscriptSession& conversation,
                     const json& payload) {
   const auto& total = member(member(payload, "info"), "total_token_usage");
-  const auto tokens = number_in(total, "input_tokens") + number_in(total, "output_tokens");
+  // As for other agents, tokens that the server had in its cache do not count.
+  const auto input = number_in(total, "input_tokens");
+  const auto cached = std::clamp<std::int64_t>(number_in(total, "cached_input_tokens"), 0,
+                                               std::max<std::int64_t>(input, 0));
+  const auto tokens = input - cached + number_in(total, "output_tokens");
   if (!total.is_object() || tokens <= conversation.tokens || tokens > budget_max) return;
   ++conversation.steps;
   collector.use_total(conversation, tokens);
@@ -185,7 +197,7 @@ void read_codex_rest(TranscriptCollector& collector, TranscriptSession& conversa
 }
 
 void read_codex_row(TranscriptCollector& collector, TranscriptSession& conversation,
-                    CodexMeaning meaning, const json& payload) {
+                    CodexMeaning meaning, const json& payload, bool is_plain) {
   switch (meaning) {
     case CodexMeaning::meta:
       break;
@@ -203,7 +215,7 @@ void read_codex_row(TranscriptCollector& collector, TranscriptSession& conversat
     case CodexMeaning::item:
       return read_codex_item(collector, conversation, payload);
     case CodexMeaning::message:
-      return read_codex_message(collector, conversation, payload);
+      return read_codex_message(collector, conversation, payload, is_plain);
     case CodexMeaning::call:
     case CodexMeaning::shell:
       return read_codex_call(collector, conversation, payload);
@@ -232,17 +244,24 @@ void read_codex_row(TranscriptCollector& collector, TranscriptSession& conversat
 }  // namespace
 
 void read_codex(TranscriptCollector& collector, TranscriptState& state, const json& line) {
-  const auto& payload = member(line, "payload");
+  auto type = text_in(line, "type");
+  if (state.own.empty() && type.empty() && line.contains("instructions")) {
+    state.is_plain = true;
+    return read_codex_meta(collector, state, line);
+  }
+  const bool is_plain = state.is_plain && !line.contains("payload");
+  const auto& payload = is_plain ? line : member(line, "payload");
   if (!payload.is_object()) return;
-  const auto type = text_in(line, "type");
   const auto kind = text_in(payload, "type");
+  if (is_plain) type = "response_item";
   const auto* row = std::ranges::find_if(codex_rows, [&](const CodexRow& known) {
     return known.type == type && (known.payload.empty() || known.payload == kind);
   });
   if (row == std::end(codex_rows)) return;
   if (row->meaning == CodexMeaning::meta) return read_codex_meta(collector, state, payload);
   if (state.own.empty() || collector.at().time_since_epoch().count() < state.begins_ms) return;
-  read_codex_row(collector, collector.conversation(state.own, state.parent), row->meaning, payload);
+  read_codex_row(collector, collector.conversation(state.own, state.parent), row->meaning, payload,
+                 is_plain);
 }
 
 }  // namespace watchdog::monitor

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,8 @@ struct TranscriptSession {
   std::string waiting_for{};   ///< The subject of the wait for the model's server. Empty: none.
   bool works = false;          ///< A turn is open.
   bool may_rest = false;       ///< The newest answer has no call; its line does not say more.
+  bool is_hidden = false;      ///< Nobody's session: its agent made it for itself.
+  bool is_timed = true;        ///< The newest line has a time. Not saved.
   bool is_compacted = false;   ///< A compaction was reported, and a second line of it may follow.
   std::int64_t newest_ms = 0;  ///< The newest line's time.
   std::uint64_t newest_line = 0;  ///< That line's digest.
@@ -40,6 +43,8 @@ struct TranscriptSession {
   std::vector<std::uint64_t> lines{};
   /// Open calls with their tools' names, the oldest first.
   std::vector<std::pair<std::string, std::string>> calls{};
+  /// How the session ends if nothing follows in its file. Not saved.
+  std::optional<Outcome> outcome{};
 };
 
 struct TranscriptState {
@@ -49,14 +54,17 @@ struct TranscriptState {
   std::string own{};           ///< Of Codex: the file's session.
   std::string parent{};        ///< Likewise, the session that started it.
   std::int64_t begins_ms = 0;  ///< Likewise: older lines are a copy of another file's.
+  bool is_plain = false;       ///< Likewise: its lines have no payload.
   std::vector<TranscriptSession> conversations{};  ///< The newest at the end.
 };
 
 /// Collects the reports of one line.
 class TranscriptCollector {
  public:
-  TranscriptCollector(TranscriptState& state, std::uint64_t digest, WallTime at, WallTime now)
-      : state_(state), digest_(digest), at_(at), now_(now) {}
+  /// `is_timed`: `at` is what the line says; else it is the present.
+  TranscriptCollector(TranscriptState& state, std::uint64_t digest, WallTime at, WallTime now,
+                      bool is_timed = true)
+      : state_(state), digest_(digest), at_(at), now_(now), is_timed_(is_timed) {}
 
   /// The session of that id; a new one if it is not there. Valid until the next call.
   TranscriptSession& conversation(const std::string& session, const std::string& parent = {});
@@ -78,8 +86,8 @@ class TranscriptCollector {
   void answered(TranscriptSession& conversation);
   /// Counts the tokens of an answer once, however many lines it has.
   void use(TranscriptSession& conversation, const std::string& answer, std::int64_t tokens);
-  /// Reports a total.
-  void use_total(TranscriptSession& conversation, std::int64_t tokens);
+  /// Reports a total. `cost` is in US dollars; 0: unknown.
+  void use_total(TranscriptSession& conversation, std::int64_t tokens, double cost = 0);
   /// `again`: it is a second line of the same compaction, if the first one was there.
   void compact(TranscriptSession& conversation, bool again);
   void rest(TranscriptSession& conversation, std::string_view why = {}, std::string event_id = {});
@@ -91,10 +99,16 @@ class TranscriptCollector {
   [[nodiscard]] std::vector<Batch> batches() { return std::move(batches_); }
 
  private:
+  /// The turn was over before this line: a person or a long time was between them.
+  void rest_before(TranscriptSession& conversation);
+
   TranscriptState& state_;
   std::uint64_t digest_;
   WallTime at_;
   WallTime now_;
+  bool is_timed_;
+  std::int64_t before_ms_ = 0;  ///< Time and digest of the line before, in the newest session.
+  std::uint64_t before_line_ = 0;
   int said_ = 0;
   bool is_news_ = true;  ///< The line is newer than all before it in its session.
   std::vector<Batch> batches_;

@@ -100,7 +100,7 @@ TEST(Transcript, of_codex_shows_an_interruption) {
 }
 
 TEST(Transcript, of_codex_whose_turn_failed_waits_for_a_login) {
-  const std::vector<std::string> run{"user_input", "idle", "message error", "wait login"};
+  const std::vector<std::string> run{"user_input", "message error", "wait login"};
   EXPECT_EQ(reported_by("codex-e401.jsonl").begin()->second, run);
 }
 
@@ -133,7 +133,6 @@ TEST(Transcript, of_claude_code_becomes_what_its_hooks_would_report_and_more) {
                                      "error Bash",
                                      "idle interrupted",
                                      "user_input",
-                                     "idle",
                                      "message error",
                                      "wait quota"};
   EXPECT_EQ(reported_by("claude-code.jsonl"),
@@ -378,6 +377,88 @@ TEST(Transcript, leaves_states_out_that_are_older_than_the_session) {
   drop_old_states(batch, transcript_now + Millis{1});
   ASSERT_EQ(batch.reports.size(), 1U);
   EXPECT_EQ(batch.reports.front().kind, ReportKind::message);
+}
+
+/// The kinds of the reports of lines, in their order.
+std::vector<std::string> kinds_of(TranscriptAgent agent, const std::vector<std::string>& lines) {
+  constexpr WallTime now{Millis{1'795'435'200'000}};
+  std::vector<std::string> kinds;
+  Transcript transcript(agent);
+  const auto add = [&](const std::vector<Batch>& batches) {
+    for (const auto& batch : batches)
+      for (const auto& report : batch.reports) kinds.push_back(short_form(report));
+  };
+  for (const auto& line : lines) add(transcript.read(line, now).value());
+  add(transcript.pause());
+  return kinds;
+}
+
+TEST(Transcript, of_codex_tells_failures_by_the_head_of_an_output) {
+  struct Row {
+    const char* output;
+    bool fails;
+  };
+  const Row rows[] = {
+      {R"({\"output\":\"x\",\"metadata\":{\"exit_code\":2}})", true},
+      {R"({\"output\":\"x\",\"metadata\":{\"exit_code\":0}})", false},
+      {R"(Chunk ID: a\nWall time: 0.1 seconds\nProcess exited with code 1\nOutput:\nx)", true},
+      {R"(Chunk ID: a\nProcess exited with code 0\nOutput:\nProcess exited with code 1)", false},
+      {R"(Exit code: 127\nWall time: 0 seconds\nOutput:\nno such command)", true},
+      {R"(Exit code: 0\nWall time: 0 seconds\nOutput:\nExit code: 3)", false},
+      {R"(a log\nExit code: 3)", false},
+      {R"(apply_patch verification failed: no such lines)", true},
+      {R"(docs say: apply_patch verification failed)", false},
+      {R"(aborted by user after 3.2s)", true},
+      {R"(docs/faq.md:7: aborted by user)", false},
+      {R"(Chunk ID: a\nProcess running with session ID 8\nOutput:\n)", false},
+  };
+  for (const auto& row : rows) {
+    const auto kinds = kinds_of(
+        TranscriptAgent::codex,
+        {R"({"type":"session_meta","timestamp":"2026-11-22T10:00:00Z","payload":{"id":"s"}})",
+         R"({"type":"response_item","timestamp":"2026-11-22T10:00:01Z","payload":{"type":"function_call","name":"sh","call_id":"c"}})",
+         std::string(
+             R"({"type":"response_item","timestamp":"2026-11-22T10:00:02Z","payload":{"type":"function_call_output","call_id":"c","output":")") +
+             row.output + "\"}}"});
+    ASSERT_EQ(kinds.size(), 2U) << row.output;
+    EXPECT_EQ(kinds.back(), row.fails ? "error sh" : "tool_result sh") << row.output;
+  }
+}
+
+TEST(Transcript, whose_answer_may_be_the_last_rests_at_the_next_prompt_or_after_a_long_time) {
+  const std::string begin =
+      R"({"type":"user","sessionId":"s","timestamp":"2026-11-22T10:00:00Z","message":{"content":"a"}})";
+  const std::string answer =
+      R"({"type":"assistant","sessionId":"s","timestamp":"2026-11-22T10:00:05Z","message":{"stop_reason":null,"content":[{"type":"text","text":"b"}]}})";
+  const auto call = [](const std::string& time) {
+    return R"({"type":"assistant","sessionId":"s","timestamp":"2026-11-22T)" + time +
+           R"(Z","message":{"stop_reason":"tool_use","content":[{"type":"tool_use","id":"t","name":"Bash"}]}})";
+  };
+  const std::string prompt =
+      R"({"type":"user","sessionId":"s","timestamp":"2026-11-22T10:01:00Z","message":{"content":"c"}})";
+  using Kinds = std::vector<std::string>;
+  EXPECT_EQ(kinds_of(TranscriptAgent::claude_code, {begin, answer, prompt}),
+            (Kinds{"user_input", "message assistant", "idle relay", "user_input"}));
+  EXPECT_EQ(kinds_of(TranscriptAgent::claude_code, {begin, answer, call("10:01:00")}),
+            (Kinds{"user_input", "message assistant", "tool_call Bash"}));
+  EXPECT_EQ(kinds_of(TranscriptAgent::claude_code, {begin, answer, call("10:30:00")}),
+            (Kinds{"user_input", "message assistant", "idle relay", "tool_call Bash"}));
+}
+
+TEST(Transcript, of_a_stream_ends_as_its_last_line_says) {
+  const auto ends = [](const std::string& result) {
+    return kinds_of(
+        TranscriptAgent::claude_code,
+        {R"({"type":"system","subtype":"init","session_id":"s","tools":[],"uuid":"a"})",
+         R"({"type":"assistant","session_id":"s","parent_tool_use_id":null,"message":{"content":[{"type":"text","text":"b"}]}})",
+         R"({"type":"result","session_id":"s",)" + result + "}"});
+  };
+  using Kinds = std::vector<std::string>;
+  EXPECT_EQ(ends(R"("subtype":"success","result":"b")"),
+            (Kinds{"message assistant", "idle", "end"}));
+  EXPECT_EQ(ends(R"("subtype":"error_max_turns")"), (Kinds{"message assistant", "idle", "end"}));
+  EXPECT_EQ(ends(R"("subtype":"success","is_error":true,"result":"Credit balance is too low")"),
+            (Kinds{"message assistant", "message error", "wait billing", "end"}));
 }
 
 }  // namespace
