@@ -1,6 +1,6 @@
 // A recording is recognized by its first values: its first lines, or the whole file if that is one
-// JSON value. `recording_rows` has the signs of each format. Events and transcripts are read line
-// by line, so they may have any size. The other formats are read whole and their steps sorted,
+// JSON value. `recording_formats.cpp` has the signs of each format. Events and transcripts are read
+// line by line, so they may have any size. The other formats are read whole and their steps sorted,
 // because their exporters do not write in the order of time; their size is bounded.
 #include "ingest/recording.h"
 
@@ -37,46 +37,11 @@ bool is_event(const json& value) {
   return report && *report;
 }
 
-bool is_claude_code(const json& value) {
-  const auto type = text_in(value, "type");
-  const bool is_line = type == "user" || type == "assistant" || type == "system";
-  return is_line && !text_in(value, "sessionId").empty();
-}
-
-bool is_codex(const json& value) {
-  const auto type = text_in(value, "type");
-  const bool is_line = type == "session_meta" || type == "response_item" || type == "event_msg" ||
-                       type == "turn_context" || type == "compacted";
-  return is_line && member(value, "payload").is_object();
-}
-
-struct RecordingRow {
-  RecordingFormat format;
-  bool (*is_one)(const json& value);
-};
-
-/// In the order in which they are asked.
-constexpr RecordingRow recording_rows[] = {
-    {RecordingFormat::otlp, is_otlp},
-    {RecordingFormat::codex, is_codex},
-    {RecordingFormat::claude_code, is_claude_code},
-    {RecordingFormat::swe_agent, is_swe_agent},
-    {RecordingFormat::langsmith, is_langsmith},
-    {RecordingFormat::langfuse, is_langfuse},
-    {RecordingFormat::openhands, is_openhands},
-};
-
 std::string recording_formats() {
   std::string text;
   for (const auto name : Names<RecordingFormat>::all)
     text += (text.empty() ? "" : ", ") + std::string(name);
   return text;
-}
-
-std::optional<RecordingFormat> format_of(const json& value) {
-  for (const auto& row : recording_rows)
-    if (row.is_one(value)) return row.format;
-  return std::nullopt;
 }
 
 /// Parses a value within the bounds. Errors name the line in the text, counted from 1.
@@ -184,9 +149,10 @@ class TranscriptReader final : public RecordingReader {
         RecordedStep step;
         step.session = session;
         step.report = std::move(report);
+        if (!step.report.ts_ms) step.report.at.reset();  // it would be the present
         step.place = lines_.number() - 1;
         step.line = lines_.number();
-        step.only_known = batch.creation == Creation::refuse;
+        step.only_known = batch.creation == Creation::refuse && step.report.kind == ReportKind::end;
         steps_.push_back(std::move(step));
       }
     }
@@ -247,7 +213,8 @@ Result<std::string> whole_text(const std::filesystem::path& file) {
 /// The findings about a file before it is read.
 struct RecordingKind {
   std::optional<RecordingFormat> format{};
-  bool has_lines = true;  ///< Each line is a JSON value; else the whole file is one.
+  bool has_lines = true;   ///< Each line is a JSON value; else the whole file is one.
+  bool is_nested = false;  ///< The value that was recognized holds several lines.
   bool is_empty = false;
   std::string keys{};   ///< The names of the first members.
   std::string guess{};  ///< What it may be that cannot be read; empty: unknown.
@@ -266,23 +233,6 @@ std::string first_keys(const json& value, const std::string& known) {
     text += (text.empty() ? "" : ", ") + std::string(first_characters(name, key_chars_max));
   }
   return text;
-}
-
-/// Returns what the value may be of that this program cannot read.
-std::string guess_of(const json& value) {
-  const auto& first = value.is_array() && !value.empty() ? value.front() : value;
-  const auto has = [&](const char* name) { return first.is_object() && first.contains(name); };
-  if (has("session_id") && has("type") && (has("message") || has("subtype")))
-    return "output of `claude -p --output-format stream-json`; its transcript in "
-           "~/.claude/projects can be read";
-  if (has("info") && has("messages")) return "an export of opencode";
-  if (has("projectHash") || (has("sessionId") && has("messages"))) return "a chat of Gemini CLI";
-  if (has("ts") && has("say")) return "messages of Cline or a program made of it";
-  if (has("loglines")) return "a session of Claude Code on the web";
-  if (has("role") && has("content")) return "messages of a chat, which have no times and no calls";
-  if (has("conversations") || has("messages")) return "a conversation for training or a chat";
-  if (has("kind")) return "events of another program that have a kind, too";
-  return {};
 }
 
 /// Refuses a file whose first bytes show that it holds no JSON, with what makes it readable.
@@ -312,10 +262,23 @@ Result<void> check_first_bytes(const std::filesystem::path& file) {
   return {};
 }
 
+/// Files of Markdown are recognized by their first line.
+bool begins_like_aider(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::string begin(256, '\0');
+  stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return is_aider_text(
+      std::string_view(begin).substr(0, static_cast<std::size_t>(stream.gcount())));
+}
+
 Result<RecordingKind> recording_kind(const std::filesystem::path& file) {
   auto lines = BoundedLines::open(file);
   if (!lines) return lines.error();
   RecordingKind kind;
+  if (begins_like_aider(file)) {
+    kind.format = RecordingFormat::aider;
+    return kind;
+  }
   std::string text;
   // As many values as not must be events. One of another kind may be of a newer version.
   bool has_begun = false;
@@ -348,6 +311,7 @@ Result<RecordingKind> recording_kind(const std::filesystem::path& file) {
     }
     has_begun = true;
     if (events == 0) kind.format = format_of(*value);
+    kind.is_nested = value->is_array() || value->contains("loglines");
     kind.keys = first_keys(*value, kind.keys);
     kind.guess = kind.guess.empty() ? guess_of(*value) : kind.guess;
     if (is_event(*value)) {
@@ -383,7 +347,8 @@ Result<std::unique_ptr<RecordingReader>> read_values(const std::filesystem::path
   UnreadLines unread;
   std::int64_t bytes = 0;
   const auto read = [&](const std::string& text) -> Result<void> {
-    const auto value = parsed_value(text);
+    const auto value =
+        format == RecordingFormat::aider ? Result<json>(json(text)) : parsed_value(text);
     if (!value) return value.error();
     if (auto done = reader->read(*value, text, steps); !done) return done.error();
     return steps.is_full() ? Result<void>(StepList::exceeded()) : Result<void>{};
@@ -438,8 +403,8 @@ Result<Recording> open_recording(const std::filesystem::path& file,
   std::error_code ignored;
   const auto size = std::filesystem::file_size(file, ignored);
   if (!ignored) recording.file_bytes = static_cast<std::int64_t>(size);
-  const bool is_lines = format == RecordingFormat::watchdog ||
-                        format == RecordingFormat::claude_code || format == RecordingFormat::codex;
+  const bool is_transcript =
+      format == RecordingFormat::claude_code || format == RecordingFormat::codex;
   // A pipe can be read only once, so its content cannot decide.
   const bool is_pipe = std::filesystem::exists(file, ignored) &&
                        !std::filesystem::is_regular_file(file, ignored) &&
@@ -447,8 +412,12 @@ Result<Recording> open_recording(const std::filesystem::path& file,
   if (is_pipe && !format) format = RecordingFormat::watchdog;
   if (!is_pipe)
     if (auto checked = check_first_bytes(file); !checked) return checked.error();
-  auto kind = is_lines || is_pipe ? Result<RecordingKind>(RecordingKind{.format = format})
-                                  : recording_kind(file);
+  const bool is_certain =
+      is_pipe || format == RecordingFormat::watchdog || format == RecordingFormat::aider;
+  auto kind =
+      is_certain ? Result<RecordingKind>(RecordingKind{.format = format}) : recording_kind(file);
+  if (!kind && is_transcript && kind.error().code == ErrorCode::malformed)
+    kind = RecordingKind{.format = format};  // its lines may be broken
   if (!kind) return kind.error();
   if (format) kind->format = format;
   if (!kind->format && !kind->is_empty) {
@@ -468,6 +437,7 @@ Result<Recording> open_recording(const std::filesystem::path& file,
     }
     case RecordingFormat::claude_code:
     case RecordingFormat::codex: {
+      if (!kind->has_lines || kind->is_nested) break;
       auto lines = BoundedLines::open(file);
       if (!lines) return lines.error();
       const auto agent = recording.format == RecordingFormat::codex ? TranscriptAgent::codex
@@ -475,13 +445,13 @@ Result<Recording> open_recording(const std::filesystem::path& file,
       recording.reader = std::make_unique<TranscriptReader>(std::move(*lines), agent);
       return recording;
     }
-    default: {
-      auto reader = read_values(file, recording.format, kind->has_lines, recording.session);
-      if (!reader) return reader.error();
-      recording.reader = std::move(*reader);
-      return recording;
-    }
+    default:
+      break;
   }
+  auto reader = read_values(file, recording.format, kind->has_lines, recording.session);
+  if (!reader) return reader.error();
+  recording.reader = std::move(*reader);
+  return recording;
 }
 
 }  // namespace watchdog::monitor

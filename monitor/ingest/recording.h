@@ -22,12 +22,21 @@ namespace watchdog::monitor {
 enum class RecordingFormat : std::uint8_t {
   watchdog,     ///< this project's events, one JSON object per line
   otlp,         ///< OTLP/JSON requests, one per line or one in all
-  claude_code,  ///< a transcript
-  codex,        ///< likewise
+  claude_code,  ///< a transcript, the output of `claude -p`, or a session on the web
+  codex,        ///< a transcript
   openhands,
   swe_agent,
   langsmith,
-  langfuse
+  langfuse,
+  opencode,
+  gemini_cli,
+  chat,  ///< messages as they are sent to a model's API, and conversations for training
+  cline,
+  pi,
+  managed_agents,  ///< events of a session that Anthropic's servers run
+  atif,            ///< Agent Trajectory Interchange Format
+  codex_log,       ///< the log of Codex' terminal program
+  aider            ///< its history in Markdown
 };
 
 /// A session of a recording. A plain value.
@@ -107,7 +116,9 @@ inline constexpr std::int64_t recording_file_max = 256L * 1024 * 1024;
 namespace watchdog {
 template <>
 struct Names<monitor::RecordingFormat> {
-  static constexpr std::string_view all[] = {"watchdog",  "otlp",      "claude-code", "codex",
-                                             "openhands", "swe-agent", "langsmith",   "langfuse"};
+  static constexpr std::string_view all[] = {
+      "watchdog",  "otlp",           "claude-code", "codex",      "openhands", "swe-agent",
+      "langsmith", "langfuse",       "opencode",    "gemini-cli", "chat",      "cline",
+      "pi",        "managed-agents", "atif",        "codex-log",  "aider"};
 };
 }  // namespace watchdog

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <set>
 
-#include "codec/json_bounds.h"
 #include "ingest/recording_spans.h"
 #include "ingest/transcript_state.h"
 
@@ -32,15 +31,6 @@ std::string fuse_text(const json& object, const char* camel, const char* snake) 
 std::optional<WallTime> fuse_moment(const json& object, const char* camel, const char* snake) {
   const auto moment = moment_in(object, camel);
   return moment ? moment : moment_in(object, snake);
-}
-
-/// Exports write input and output as text that is JSON. A text outside of the bounds stays a text.
-json fuse_value(const json& value) {
-  if (!value.is_string()) return value;
-  const auto& text = value.get_ref<const std::string&>();
-  if (!text.starts_with('{') && !text.starts_with('[')) return value;
-  if (!check_json(text)) return value;
-  return json::parse(text, nullptr, false);
 }
 
 constexpr std::string_view fuse_types[] = {"SPAN",      "GENERATION", "EVENT",     "AGENT",
@@ -96,7 +86,7 @@ class LangfuseReader final : public ValueReader {
     turn.session = text_in(trace, "id");
     turn.agent = text_in(trace, "name");
     turn.begin = moment_in(trace, "timestamp");
-    turn.input = content_text(newest_text(fuse_value(member(trace, "input")), true));
+    turn.input = content_text(newest_text(value_in_text(member(trace, "input")), true));
     if (auto session = fuse_text(trace, "sessionId", "session_id"); !session.empty())
       sessions_.emplace(turn.session, std::move(session));
     known_.insert(turn.session);
@@ -126,10 +116,10 @@ class LangfuseReader final : public ValueReader {
     span.failed = text_in(value, "level") == "ERROR";
     if (span.end) ends_[span.session] = std::max(ends_[span.session], span.end);
     const auto error = fuse_text(value, "statusMessage", "status_message");
-    const auto output = fuse_value(member(value, "output"));
+    const auto output = value_in_text(member(value, "output"));
     const auto type = text_in(value, "type");
     if (type == "TOOL") {
-      span.input = content_text(fuse_value(member(value, "input")));
+      span.input = content_text(value_in_text(member(value, "input")));
       span.output = span.failed && !error.empty() ? error : content_text(output);
     } else if (type == "GENERATION") {
       span.kind = RecordedSpan::Kind::answer;
@@ -141,7 +131,7 @@ class LangfuseReader final : public ValueReader {
     } else if (fuse_text(value, "parentObservationId", "parent_observation_id").empty() &&
                !known_.contains(span.session)) {
       span.kind = RecordedSpan::Kind::turn;
-      span.input = content_text(newest_text(fuse_value(member(value, "input")), true));
+      span.input = content_text(newest_text(value_in_text(member(value, "input")), true));
       span.output = error;
       if (span.agent.empty()) span.agent = span.name;
     } else {

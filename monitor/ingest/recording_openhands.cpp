@@ -10,6 +10,7 @@
 
 #include "ingest/recording_steps.h"
 #include "ingest/transcript_state.h"
+#include "watchdog/reasons.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -81,6 +82,17 @@ bool is_hands_event(const json& value) {
   return is_action || is_observation;
 }
 
+/// The id of the run in a row; empty: it has none. A resolver names the issue instead.
+std::string hands_id(const json& value) {
+  auto id = text_in(value, "instance_id");
+  const auto& issue = member(value, "issue");
+  const auto number = number_in(issue, "number");
+  if (!id.empty() || number <= 0) return id;
+  const auto owner = text_in(issue, "owner");
+  return (owner.empty() ? "" : owner + "__") + text_in(issue, "repo") + "-" +
+         std::to_string(number);
+}
+
 /// The list of events in a file's value; null: it is another value.
 const json* hands_list(const json& value) {
   if (value.is_array()) return &value;
@@ -104,7 +116,7 @@ class OpenHandsReader final : public ValueReader {
   Result<void> read(const json& value, std::string_view /*text*/, StepList& steps) override {
     SessionSpec spec;
     spec.agent = "openhands";
-    session_ = steps.session(text_in(value, "instance_id"), std::move(spec));
+    session_ = steps.session(hands_id(value), std::move(spec));
     const auto* list = hands_list(value);
     if (list == nullptr) {
       read_event(value, steps);
@@ -118,15 +130,51 @@ class OpenHandsReader final : public ValueReader {
         read_event(event, steps);
       }
     }
+    read_row_error(text_in(value, "error"));
+    end(steps);
     return {};
   }
-  void finish(StepList& /*steps*/) override {}
+  void finish(StepList& steps) override { end(steps); }
 
  private:
   struct OpenCall {
     std::string tool;
     std::string id;
   };
+
+  /// The row of an evaluation names what ended the run from outside.
+  void read_row_error(std::string error) {
+    if (error.empty()) return;
+    const bool is_limit =
+        error.find("maximum iteration") != error.npos || error.find("maximum budget") != error.npos;
+    outcome_ =
+        Outcome{.kind = is_limit ? OutcomeKind::incomplete : OutcomeKind::failed,
+                .reason = std::string(is_limit ? reasons::max_iterations_reached : reasons::error),
+                .error = content_text(std::move(error))};
+  }
+
+  /// The agent's own word about its task, `true`, `false` or `partial`. Without one it is done.
+  void read_finish(const json& args, StepList& steps) {
+    const auto& said = member(args, "task_completed");
+    const auto word =
+        said.is_boolean() ? (said.get<bool>() ? "true" : "false") : text_in(args, "task_completed");
+    if (word == "false")
+      outcome_ = Outcome{.kind = OutcomeKind::failed,
+                         .reason = std::string(reasons::task_failed),
+                         .error = "the agent states that its task is not completed"};
+    if (word == "partial")
+      outcome_ = Outcome{.kind = OutcomeKind::incomplete,
+                         .reason = "partial",
+                         .error = "the agent states that its task is partly completed"};
+    steps.rest(session_, outcome_ ? idle_reports::failed : std::string_view(),
+               outcome_ ? outcome_->error : std::string(), at_);
+  }
+
+  void end(StepList& steps) {
+    if (!outcome_) return;
+    steps.rest(session_, idle_reports::failed, outcome_->error, at_);
+    steps.end(session_, *std::exchange(outcome_, {}), at_);
+  }
 
   void read_event(const json& event, StepList& steps) {
     at_ = moment_in(event, "timestamp");
@@ -147,7 +195,7 @@ class OpenHandsReader final : public ValueReader {
         auto text = text_in(args, "final_thought");
         if (text.empty()) text = text_in(args, "thought");
         steps.message(session_, "assistant", std::move(text), at_);
-        return steps.rest(session_, {}, {}, at_);
+        return read_finish(args, steps);
       }
       case HandsMeaning::compact: {
         Report report;
@@ -171,6 +219,7 @@ class OpenHandsReader final : public ValueReader {
 
   void read_message(bool of_agent, std::string text, StepList& steps) {
     if (of_agent) return steps.message(session_, "assistant", std::move(text), at_);
+    outcome_.reset();  // the run goes on
     if (!text.empty()) steps.prompt(session_, std::move(text), at_);
   }
 
@@ -227,7 +276,7 @@ class OpenHandsReader final : public ValueReader {
         const auto& action = member(event, "action");
         if (tool == "finish") {
           steps.message(session_, "assistant", text_in(action, "message"), at_);
-          return steps.rest(session_, {}, {}, at_);
+          return read_finish(action, steps);
         }
         return steps.call(session_, std::move(tool), std::move(id), hands_arguments(action), at_);
       }
@@ -265,6 +314,7 @@ class OpenHandsReader final : public ValueReader {
 
   std::shared_ptr<const RecordedSession> session_;
   std::optional<WallTime> at_;
+  std::optional<Outcome> outcome_;         ///< How the run ended, unless it is completed.
   std::map<std::string, OpenCall> calls_;  ///< By the number of their event.
 };
 

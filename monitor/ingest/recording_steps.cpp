@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "codec/json_bounds.h"
 #include "facts/ids.h"
 #include "ingest/bounded_text.h"
 #include "ingest/time_text.h"
@@ -42,6 +43,27 @@ std::optional<WallTime> moment_in(const nlohmann::json& object, const char* name
   const auto number = value.get<double>();
   if (!(number > 0) || number > static_cast<double>(recorded_ms_max)) return std::nullopt;
   return WallTime{Millis{static_cast<std::int64_t>(number)}};
+}
+
+std::optional<WallTime> second_in(const nlohmann::json& object, const char* name) {
+  // A number of milliseconds is larger for each year since 1970.
+  constexpr double seconds_max = 1e10;
+  const auto& value = member(object, name);
+  if (!value.is_number() || value.get<double>() > seconds_max) return moment_in(object, name);
+  const nlohmann::json moment = {{"ms", value.get<double>() * 1'000}};
+  return moment_in(moment, "ms");
+}
+
+std::int64_t tokens_in(const nlohmann::json& object, const char* name) {
+  return std::clamp<std::int64_t>(number_in(object, name), 0, budget_max / 8);
+}
+
+nlohmann::json value_in_text(const nlohmann::json& value) {
+  if (!value.is_string()) return value;
+  const auto& text = value.get_ref<const std::string&>();
+  if (!text.starts_with('{') && !text.starts_with('[')) return value;
+  if (!check_json(text)) return value;
+  return nlohmann::json::parse(text, nullptr, false);
 }
 
 std::shared_ptr<const RecordedSession> StepList::session(const std::string& id, SessionSpec spec) {
@@ -140,23 +162,6 @@ void StepList::sort() {
   sorted.reserve(steps_.size());
   for (const auto at : order) sorted.push_back(std::move(steps_[at]));
   steps_ = std::move(sorted);
-}
-
-std::unique_ptr<ValueReader> value_reader(RecordingFormat format) {
-  switch (format) {
-    case RecordingFormat::otlp:
-      return otlp_reader();
-    case RecordingFormat::openhands:
-      return openhands_reader();
-    case RecordingFormat::swe_agent:
-      return swe_agent_reader();
-    case RecordingFormat::langsmith:
-      return langsmith_reader();
-    case RecordingFormat::langfuse:
-      return langfuse_reader();
-    default:
-      return nullptr;
-  }
 }
 
 }  // namespace watchdog::monitor

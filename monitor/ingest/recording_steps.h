@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,8 @@ class StepList {
   void end(const std::shared_ptr<const RecordedSession>& session, Outcome outcome,
            std::optional<WallTime> at);
 
+  /// The name of the session of a file that names none.
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] bool is_full() const noexcept { return is_full_; }
   [[nodiscard]] static Error exceeded();
   /// Orders the steps by time. Steps of the same time keep their order.
@@ -80,6 +83,20 @@ class ValueReader {
   virtual void finish(StepList& steps) = 0;
 };
 
+/// How a format is recognized and read.
+struct RecordingRow {
+  RecordingFormat format;
+  bool (*is_one)(const nlohmann::json& value);
+  /// Null: its files are only read as events, line by line.
+  std::unique_ptr<ValueReader> (*reader)();
+};
+
+/// All formats that are recognized by a value, in the order in which they are asked.
+[[nodiscard]] std::span<const RecordingRow> recording_rows();
+/// The format of a value; nothing: none is recognized.
+[[nodiscard]] std::optional<RecordingFormat> format_of(const nlohmann::json& value);
+/// Returns what a value may be that this program cannot read; empty: unknown.
+[[nodiscard]] std::string guess_of(const nlohmann::json& value);
 /// Returns the reader of a format whose files are read as values. REQUIRES: it is one.
 [[nodiscard]] std::unique_ptr<ValueReader> value_reader(RecordingFormat format);
 
@@ -87,17 +104,48 @@ class ValueReader {
 [[nodiscard]] std::string short_name(std::string_view text);
 /// The time in a member: a text, or a number of milliseconds since 1970.
 [[nodiscard]] std::optional<WallTime> moment_in(const nlohmann::json& object, const char* name);
+/// The time in a member: as moment_in, or a number of seconds since 1970.
+[[nodiscard]] std::optional<WallTime> second_in(const nlohmann::json& object, const char* name);
+/// Tokens in a member: a whole number from 0 to a bound; 0 if it is something else.
+[[nodiscard]] std::int64_t tokens_in(const nlohmann::json& object, const char* name);
+/// A text that is a JSON value within the bounds as that value; any other value as it is.
+[[nodiscard]] nlohmann::json value_in_text(const nlohmann::json& value);
 
 // Each format has a function that recognizes its values, and a reader. Pure.
-[[nodiscard]] bool is_otlp(const nlohmann::json& value);
-[[nodiscard]] bool is_openhands(const nlohmann::json& value);
-[[nodiscard]] bool is_swe_agent(const nlohmann::json& value);
-[[nodiscard]] bool is_langsmith(const nlohmann::json& value);
+[[nodiscard]] bool is_aider(const nlohmann::json& value);
+[[nodiscard]] bool is_atif(const nlohmann::json& value);
+[[nodiscard]] bool is_chat(const nlohmann::json& value);
+[[nodiscard]] bool is_claude_code(const nlohmann::json& value);
+[[nodiscard]] bool is_cline(const nlohmann::json& value);
+[[nodiscard]] bool is_codex(const nlohmann::json& value);
+[[nodiscard]] bool is_codex_log(const nlohmann::json& value);
+[[nodiscard]] bool is_gemini_cli(const nlohmann::json& value);
 [[nodiscard]] bool is_langfuse(const nlohmann::json& value);
-[[nodiscard]] std::unique_ptr<ValueReader> otlp_reader();
-[[nodiscard]] std::unique_ptr<ValueReader> openhands_reader();
-[[nodiscard]] std::unique_ptr<ValueReader> swe_agent_reader();
-[[nodiscard]] std::unique_ptr<ValueReader> langsmith_reader();
+[[nodiscard]] bool is_langsmith(const nlohmann::json& value);
+[[nodiscard]] bool is_managed_agents(const nlohmann::json& value);
+[[nodiscard]] bool is_opencode(const nlohmann::json& value);
+[[nodiscard]] bool is_openhands(const nlohmann::json& value);
+[[nodiscard]] bool is_otlp(const nlohmann::json& value);
+[[nodiscard]] bool is_pi(const nlohmann::json& value);
+[[nodiscard]] bool is_swe_agent(const nlohmann::json& value);
+[[nodiscard]] std::unique_ptr<ValueReader> aider_reader();
+[[nodiscard]] std::unique_ptr<ValueReader> atif_reader();
+[[nodiscard]] std::unique_ptr<ValueReader> chat_reader();
+[[nodiscard]] std::unique_ptr<ValueReader> claude_code_reader();
+[[nodiscard]] std::unique_ptr<ValueReader> cline_reader();
+[[nodiscard]] std::unique_ptr<ValueReader> codex_reader();
+[[nodiscard]] std::unique_ptr<ValueReader> codex_log_reader();
+[[nodiscard]] std::unique_ptr<ValueReader> gemini_cli_reader();
 [[nodiscard]] std::unique_ptr<ValueReader> langfuse_reader();
+[[nodiscard]] std::unique_ptr<ValueReader> langsmith_reader();
+[[nodiscard]] std::unique_ptr<ValueReader> managed_agents_reader();
+[[nodiscard]] std::unique_ptr<ValueReader> opencode_reader();
+[[nodiscard]] std::unique_ptr<ValueReader> openhands_reader();
+[[nodiscard]] std::unique_ptr<ValueReader> otlp_reader();
+[[nodiscard]] std::unique_ptr<ValueReader> pi_reader();
+[[nodiscard]] std::unique_ptr<ValueReader> swe_agent_reader();
+
+/// A line of a file in Markdown is given to its reader as a text. True: the file begins like one.
+[[nodiscard]] bool is_aider_text(std::string_view begin);
 
 }  // namespace watchdog::monitor

@@ -72,12 +72,34 @@ bool has_bad_code(std::string_view text) {
   return !text.substr(at + mark.size()).starts_with("0<");
 }
 
+/// The time of a message: its own, or that of the model's answer.
+std::optional<WallTime> swe_time(const json& message) {
+  const auto& extra = member(message, "extra");
+  const auto at = second_in(extra, "timestamp");
+  return at ? at : second_in(member(extra, "response"), "created");
+}
+
+/// An early file of mini-SWE-agent is the list of messages: a command in a block of code, and its
+/// output with marks.
+bool is_mini_list(const json& list) {
+  constexpr std::size_t looked_at = 50;
+  for (std::size_t at = 0; at + 1 < list.size() && at < looked_at; ++at) {
+    if (text_in(list[at], "role") != "assistant" || text_in(list[at + 1], "role") != "user")
+      continue;
+    const auto seen = content_text(member(list[at + 1], "content"));
+    return !swe_command(content_text(member(list[at], "content"))).empty() &&
+           seen.find("<returncode>") != seen.npos;
+  }
+  return false;
+}
+
 class SweAgentReader final : public ValueReader {
  public:
   Result<void> read(const json& value, std::string_view /*text*/, StepList& steps) override {
-    if (!value.is_object()) return Error{ErrorCode::malformed, "a trajectory must be an object"};
     const auto& trajectory = member(value, "trajectory");
-    const auto& messages = member(value, "messages");
+    const auto& messages = value.is_array() ? value : member(value, "messages");
+    if (!value.is_object() && !value.is_array())
+      return Error{ErrorCode::malformed, "a trajectory must be an object"};
     if (!trajectory.is_array() && !messages.is_array())
       return Error{ErrorCode::malformed, "trajectory, or messages, must be an array"};
     SessionSpec spec;
@@ -90,6 +112,9 @@ class SweAgentReader final : public ValueReader {
       for (const auto& step : trajectory) read_step(step, steps);
     } else {
       open_.clear();
+      // The task has no time of its own.
+      for (const auto& message : messages)
+        if ((at_ = swe_time(message))) break;
       for (const auto& message : messages) read_message(message, steps);
     }
     read_info(member(value, "info"), steps);
@@ -124,11 +149,7 @@ class SweAgentReader final : public ValueReader {
   void read_message(const json& message, StepList& steps) {
     const auto role = text_in(message, "role");
     const auto& extra = member(message, "extra");
-    // Seconds since 1970.
-    if (const auto& time = member(extra, "timestamp"); time.is_number()) {
-      const json moment = {{"ms", time.get<double>() * 1'000}};
-      at_ = moment_in(moment, "ms");
-    }
+    if (const auto at = swe_time(message)) at_ = at;
     auto text = content_text(member(message, "content"));
     if (role == "assistant") return read_answer(message, std::move(text), steps);
     if (role != "user" && role != "tool") return;  // system, exit
@@ -187,8 +208,12 @@ class SweAgentReader final : public ValueReader {
       figures.cost = std::min(cost.get<double>(), 1e9);
     if (figures.steps > 0 || figures.tokens > 0 || figures.cost > 0)
       steps.use(session_, figures, at_);
-    if (auto outcome = swe_outcome(text_in(info, "exit_status")))
-      steps.end(session_, std::move(*outcome), at_);
+    auto outcome = swe_outcome(text_in(info, "exit_status"));
+    if (!outcome) return;
+    const bool is_done = outcome->kind == OutcomeKind::completed;
+    steps.rest(session_, is_done ? std::string_view() : idle_reports::failed,
+               is_done ? std::string() : text_in(info, "exit_status"), at_);
+    steps.end(session_, std::move(*outcome), at_);
   }
 
   struct OpenCall {
@@ -205,6 +230,7 @@ class SweAgentReader final : public ValueReader {
 }  // namespace
 
 bool is_swe_agent(const json& value) {
+  if (value.is_array()) return is_mini_list(value);
   const auto& trajectory = member(value, "trajectory");
   if (trajectory.is_array() && !trajectory.empty()) {
     const auto& step = trajectory.front();

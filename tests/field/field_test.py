@@ -82,9 +82,10 @@ def found(document, path):
         inner = document.get(path[:cut])
         if isinstance(inner, dict):
             return found(inner, path[cut + 1:])
-        if isinstance(inner, list) and path[cut + 1:].isdigit():
-            at = int(path[cut + 1:]) - 1
-            return inner[at] if at < len(inner) else None
+        number, _, rest = path[cut + 1:].partition(".")
+        if isinstance(inner, list) and number.isdigit():
+            one = inner[int(number) - 1] if int(number) <= len(inner) else None
+            return found(one, rest) if rest and isinstance(one, dict) else one
     return None
 
 

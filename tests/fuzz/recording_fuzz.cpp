@@ -28,6 +28,21 @@ std::vector<std::string> fuzz_seeds() {
       R"({"id":"t","name":"a","sessionId":"s","observations":[{"id":"o","type":"TOOL","startTime":"2026-11-22T10:00:03Z",)"
       R"("level":"ERROR","statusMessage":"m","input":"{\"q\":1}"},{"type":"GENERATION","endTime":1795341601500,)"
       R"("output":{"role":"assistant","content":"x"},"usageDetails":{"total":9},"totalCost":0.1}]})",
+      R"({"info":{"id":"ses_1"},"messages":[{"info":{"role":"assistant","time":{"created":5}},"parts":[{"type":"tool",)"
+      R"("tool":"t","callID":"c","state":{"status":"error","error":"x","time":{"start":1,"end":2}}}]}]})",
+      R"({"sessionId":"s","projectHash":"p","messages":[{"id":"a","type":"gemini","content":"x","toolCalls":[{"id":"t",)"
+      R"("name":"n","status":"error","result":[{"functionResponse":{"response":{"error":"no"}}}]}],"tokens":{"total":7}}]})",
+      R"({"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n"}],)"
+      R"("tool_calls":[{"id":"c","function":{"name":"n","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"y"}]})",
+      R"([{"ts":1770793200000,"type":"say","say":"tool","text":"{\"tool\":\"t\",\"content\":\"x\"}"}])",
+      R"({"type":"message","message":{"role":"assistant","content":[{"type":"toolCall","id":"c","name":"n","arguments":{}}]}})",
+      R"({"schema_version":"ATIF-v1.2","steps":[{"source":"agent","tool_calls":[{"tool_call_id":"c","function_name":"f"}],)"
+      R"("observation":{"results":[{"source_call_id":"c","content":"x"}]},"metrics":{"prompt_tokens":1}}]})",
+      R"({"raw":{"type":"agent.tool_use","id":"e","name":"n","input":{},"processed_at":"2026-11-22T10:00:00Z"}})",
+      R"({"ts":"2026-11-22T10:00:00Z","dir":"to_tui","kind":"codex_event","payload":{"msg":{"type":"exec_command_end",)"
+      R"("call_id":"c","exit_code":1}}})",
+      R"("# aider chat started at 2026-11-22 10:00:00")",
+      R"({"loglines":[{"type":"user","message":{"content":"x"}},{"type":"result","subtype":"success","num_turns":1}]})",
       R"({"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"0000000000000002",)"
       R"("name":"execute_tool x","startTimeUnixNano":"1795341601000000000","endTimeUnixNano":"1795341602000000000","attributes":[)"
       R"({"key":"gen_ai.operation.name","value":{"stringValue":"execute_tool"}}]}]}]}]})"};
@@ -37,9 +52,10 @@ void try_input(std::string_view text) {
   if (!check_json(text)) return;
   const auto value = nlohmann::json::parse(text, nullptr, false);
   if (value.is_discarded()) return;
-  for (const auto format :
-       {RecordingFormat::otlp, RecordingFormat::openhands, RecordingFormat::swe_agent,
-        RecordingFormat::langsmith, RecordingFormat::langfuse}) {
+  (void)guess_of(value);
+  for (const auto& row : recording_rows()) {
+    const auto format = row.format;
+    (void)row.is_one(value);
     const auto reader = value_reader(format);
     StepList steps("file", format);
     // The second time it is as another line of the file.

@@ -133,7 +133,7 @@ const RecordingSample samples[] = {
      {"user_input: mend", "message assistant: look", "tool_call ls step-1: ls -F\n",
       "tool_result ls step-1: a", "message environment: say a command", "tool_call bash step-2: $x",
       "tool_result bash step-2: no", "budget steps=2 tokens=10",
-      "end incomplete submitted (exit_cost)"}},
+      "idle error: submitted (exit_cost)", "end incomplete submitted (exit_cost)"}},
     {"mini-SWE-agent",
      RecordingFormat::swe_agent,
      "mini-swe-agent",
@@ -142,9 +142,9 @@ const RecordingSample samples[] = {
 {"role":"user","content":"<returncode>1</returncode>","extra":{"timestamp":1795341602}},
 {"role":"assistant","content":"","tool_calls":[{"id":"c2","function":{"name":"sh","arguments":"{}"}}]},
 {"role":"tool","tool_call_id":"c2","content":"<returncode>0</returncode>"}],"info":{"exit_status":"Submitted"}})",
-     {"user_input: mend", "message assistant: so:\n```bash\nls\n``` @1",
+     {"user_input: mend @1", "message assistant: so:\n```bash\nls\n``` @1",
       "tool_call bash step-1: ls @1", "error bash step-1: <returncode>1</returncode> @2",
-      "tool_call sh c2: {} @2", "tool_result sh c2: <returncode>0</returncode> @2",
+      "tool_call sh c2: {} @2", "tool_result sh c2: <returncode>0</returncode> @2", "idle @2",
       "end completed task_complete @2"}},
     {"LangSmith, the inner runs first",
      RecordingFormat::langsmith,
@@ -222,6 +222,178 @@ const RecordingSample samples[] = {
      R"({"key":"gen_ai.tool.name","value":{"stringValue":"find"}}]}]}]}]})",
      {},
      "talk-1"},
+    {"mini-SWE-agent, a list",
+     RecordingFormat::swe_agent,
+     "mini-swe-agent",
+     R"([{"role":"system","content":"s"},{"role":"user","content":"mend"},
+{"role":"assistant","content":"```bash\nls\n```"},{"role":"user","content":"<returncode>0</returncode>"}])",
+     {"user_input: mend", "message assistant: ```bash\nls\n```", "tool_call bash step-1: ls",
+      "tool_result bash step-1: <returncode>0</returncode>"}},
+    {"OpenHands, a row that names its issue and its error",
+     RecordingFormat::openhands,
+     "openhands",
+     R"({"issue":{"owner":"o","repo":"r","number":3},"history":[{"action":"message","source":"user","args":{"content":"mend"}},
+{"action":"finish","args":{"task_completed":"partial"}}],"error":null}
+)",
+     {"user_input: mend", "idle error: the agent states that its task is partly completed",
+      "idle error: the agent states that its task is partly completed", "end incomplete partial"},
+     "o__r-3"},
+    {"opencode",
+     RecordingFormat::opencode,
+     "opencode",
+     R"({"info":{"id":"ses_1","directory":"/p"},"messages":[
+{"info":{"role":"user","time":{"created":1795341600000}},"parts":[{"type":"text","text":"mend"}]},
+{"info":{"role":"assistant","time":{"created":1795341601000,"completed":1795341609000},"finish":"stop","tokens":{"input":5,"output":2}},
+ "parts":[{"type":"tool","tool":"bash","callID":"c","state":{"status":"completed","input":{"command":"ls"},"output":"no",
+ "metadata":{"exit":2},"time":{"start":1795341602000,"end":1795341603000}}},{"type":"text","text":"done"}]}]})",
+     {"user_input: mend @0", R"(tool_call bash c: {"command":"ls"} @2)", "error bash c: no @3",
+      "message assistant: done @3", "budget steps=1 tokens=7 @9", "idle @9"},
+     "ses_1"},
+    {"opencode, the output of run",
+     RecordingFormat::opencode,
+     "opencode",
+     R"({"type":"tool_use","timestamp":1795341602000,"sessionID":"ses_1","part":{"type":"tool","tool":"read","callID":"c","state":{"status":"error","input":{},"error":"no"}}}
+{"type":"step_finish","timestamp":1795341603000,"sessionID":"ses_1","part":{"type":"step-finish","reason":"stop","tokens":{"input":1,"output":1}}}
+)",
+     {"tool_call read c: {} @2", "error read c: no @2", "budget steps=1 tokens=2 @3", "idle @3"},
+     "ses_1"},
+    {"Gemini CLI, lines",
+     RecordingFormat::gemini_cli,
+     "gemini-cli",
+     R"({"sessionId":"g","projectHash":"p","startTime":"2026-11-22T10:00:00Z"}
+{"id":"a","timestamp":"2026-11-22T10:00:00Z","type":"user","content":"mend"}
+{"id":"b","timestamp":"2026-11-22T10:00:01Z","type":"gemini","content":""}
+{"id":"b","timestamp":"2026-11-22T10:00:01Z","type":"gemini","content":"","toolCalls":[{"id":"c","name":"ls","args":{},"status":"error","timestamp":"2026-11-22T10:00:02Z","result":[{"functionResponse":{"response":{"error":"no"}}}]}]}
+{"$set":{"summary":"x"}}
+{"id":"d","timestamp":"2026-11-22T10:00:03Z","type":"gemini","content":"done","tokens":{"total":9}}
+{"id":"e","timestamp":"2026-11-22T10:00:04Z","type":"user","content":"undone"}
+{"$rewindTo":"e"}
+)",
+     {"user_input: mend @0", "tool_call ls c: {} @1", "error ls c: no @2",
+      "message assistant: done @3", "budget steps=1 tokens=9 @3", "idle @3"},
+     "g"},
+    {"Gemini CLI, a stream",
+     RecordingFormat::gemini_cli,
+     "gemini-cli",
+     R"({"type":"init","timestamp":"2026-11-22T10:00:00Z","session_id":"g","model":"m"}
+{"type":"message","timestamp":"2026-11-22T10:00:00Z","role":"user","content":"mend"}
+{"type":"tool_use","timestamp":"2026-11-22T10:00:01Z","tool_name":"ls","tool_id":"c","parameters":{}}
+{"type":"tool_result","timestamp":"2026-11-22T10:00:02Z","tool_id":"c","status":"success","output":"a"}
+{"type":"message","timestamp":"2026-11-22T10:00:03Z","role":"assistant","content":"do","delta":true}
+{"type":"message","timestamp":"2026-11-22T10:00:03Z","role":"assistant","content":"ne","delta":true}
+{"type":"result","timestamp":"2026-11-22T10:00:04Z","status":"success"}
+)",
+     {"user_input: mend @0", "tool_call ls c: {} @1", "tool_result ls c: a @2",
+      "message assistant: done @3", "end completed task_complete @4"},
+     "g"},
+    {"messages of OpenAI",
+     RecordingFormat::chat,
+     "",
+     R"({"messages":[{"role":"system","content":"s"},{"role":"user","content":"mend","timestamp":1795341600},
+{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"ls","arguments":"{}"}}]},
+{"role":"tool","tool_call_id":"c","content":"a"},{"role":"assistant","content":"done"}]})",
+     {"user_input: mend @0", "tool_call ls c: {} @0", "tool_result ls c: a @0",
+      "message assistant: done @0", "idle @0"}},
+    {"messages of Anthropic, one per line",
+     RecordingFormat::chat,
+     "",
+     R"({"role":"user","content":"mend"}
+{"role":"assistant","content":[{"type":"text","text":"so"},{"type":"tool_use","id":"c","name":"ls","input":{}}]}
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","is_error":true,"content":"no"}]}
+)",
+     {"user_input: mend", "message assistant: so", "tool_call ls c: {}", "error ls c: no"}},
+    {"ShareGPT",
+     RecordingFormat::chat,
+     "",
+     R"([{"conversations":[{"from":"human","value":"mend"},{"from":"gpt","value":"<tool_call>{\"name\":\"ls\",\"arguments\":{}}</tool_call>"},
+{"from":"tool","value":"a"},{"from":"gpt","value":"done"}]}])",
+     {"user_input: mend",
+      R"(message assistant: <tool_call>{"name":"ls","arguments":{}}</tool_call>)",
+      "tool_call ls call-1: {}", "tool_result ls call-1: a", "message assistant: done", "idle"}},
+    {"Cline",
+     RecordingFormat::cline,
+     "cline",
+     R"([{"ts":1795341600000,"type":"say","say":"task","text":"mend"},
+{"ts":1795341601000,"type":"ask","ask":"command","text":"make"},{"ts":1795341602000,"type":"say","say":"command_output","text":"made"},
+{"ts":1795341603000,"type":"say","say":"tool","text":"{\"tool\":\"readFile\",\"path\":\"a\"}"},
+{"ts":1795341604000,"type":"say","say":"error","text":"no such file"},{"ts":1795341605000,"type":"say","say":"completion_result","text":"done"}])",
+     {"user_input: mend @0", "tool_call command call-1: make @1",
+      "tool_result command call-1: made @3",
+      R"(tool_call readFile call-2: {"path":"a","tool":"readFile"} @3)",
+      "error readFile call-2: no such file @4", "message assistant: done @5", "idle @5"}},
+    {"pi",
+     RecordingFormat::pi,
+     "pi",
+     R"({"type":"session","version":3,"id":"p1","timestamp":"2026-11-22T10:00:00Z","cwd":"/p"}
+{"type":"message","timestamp":"2026-11-22T10:00:00Z","message":{"role":"user","content":"mend"}}
+{"type":"message","timestamp":"2026-11-22T10:00:01Z","message":{"role":"assistant","stopReason":"toolUse","content":[{"type":"toolCall","id":"c","name":"ls","arguments":{}}]}}
+{"type":"message","timestamp":"2026-11-22T10:00:02Z","message":{"role":"toolResult","toolCallId":"c","toolName":"ls","isError":true,"content":[{"type":"text","text":"no"}]}}
+{"type":"message","timestamp":"2026-11-22T10:00:03Z","message":{"role":"assistant","stopReason":"aborted","content":[]}}
+)",
+     {"user_input: mend @0", "tool_call ls c: {} @1", "error ls c: no @2", "idle interrupted @3"},
+     "p1"},
+    {"events of a managed agent",
+     RecordingFormat::managed_agents,
+     "managed-agent",
+     R"({"data":[{"id":"e1","type":"user.message","processed_at":"2026-11-22T10:00:00Z","content":[{"type":"text","text":"mend"}]},
+{"id":"e2","type":"agent.tool_use","processed_at":"2026-11-22T10:00:01Z","name":"bash","input":{}},
+{"id":"e3","type":"agent.tool_result","processed_at":"2026-11-22T10:00:02Z","tool_use_id":"e2","is_error":true,"content":"no"},
+{"id":"e4","type":"session.status_idle","processed_at":"2026-11-22T10:00:03Z","stop_reason":{"type":"end_turn"}}]})",
+     {"user_input: mend @0", "tool_call bash e2: {} @1", "error bash e2: no @2", "idle @3"}},
+    {"ATIF",
+     RecordingFormat::atif,
+     "a",
+     R"({"schema_version":"ATIF-v1.4","session_id":"t","agent":{"name":"a"},"steps":[
+{"source":"user","timestamp":"2026-11-22T10:00:00Z","message":"mend"},
+{"source":"agent","timestamp":"2026-11-22T10:00:01Z","message":"","tool_calls":[{"tool_call_id":"c","function_name":"ls","arguments":{}}],
+ "observation":{"results":[{"source_call_id":"c","content":"a"}]},"metrics":{"prompt_tokens":3,"completion_tokens":1}},
+{"source":"agent","timestamp":"2026-11-22T10:00:02Z","message":"done"}]})",
+     {"user_input: mend @0", "tool_call ls c: {} @1", "budget steps=1 tokens=4 @1",
+      "tool_result ls c: a @1", "message assistant: done @2", "idle @2"},
+     "t"},
+    {"the log of Codex' terminal program",
+     RecordingFormat::codex_log,
+     "codex",
+     R"({"ts":"2026-11-22T10:00:00Z","dir":"meta","kind":"session_start","cwd":"/p"}
+{"ts":"2026-11-22T10:00:00Z","dir":"to_tui","kind":"codex_event","payload":{"id":"0","msg":{"type":"session_configured","session_id":"x1","model":"m"}}}
+{"ts":"2026-11-22T10:00:01Z","dir":"from_tui","kind":"op","payload":{"type":"user_input","items":[{"type":"text","text":"mend"}]}}
+{"ts":"2026-11-22T10:00:02Z","dir":"to_tui","kind":"codex_event","payload":{"msg":{"type":"exec_command_begin","call_id":"c","command":["ls"]}}}
+{"ts":"2026-11-22T10:00:03Z","dir":"to_tui","kind":"codex_event","payload":{"msg":{"type":"exec_command_end","call_id":"c","stdout":"a","exit_code":1}}}
+{"ts":"2026-11-22T10:00:04Z","dir":"to_tui","kind":"codex_event","payload":{"msg":{"type":"task_complete"}}}
+)",
+     {"user_input: mend @1", "tool_call shell c: ls @2", "error shell c: a @3", "idle @4"},
+     "x1"},
+    {"aider",
+     RecordingFormat::aider,
+     "aider",
+     "\n# aider chat started at 2026-11-22 10:00:00\n\n> Aider v0.86.1\n\n#### mend\n\nI mend "
+     "it.\n\n"
+     "> Tokens: 1.5k sent, 100 received. Cost: $0.01 message\n> Applied edit to a.py\n",
+     {"user_input: mend @0", "message assistant: I mend it.", "budget steps=1 tokens=1600",
+      "tool_call edit call-1: a.py", "tool_result edit call-1: Applied edit to a.py", "idle"}},
+    {"Claude Code on the web",
+     RecordingFormat::claude_code,
+     "claude-code",
+     R"({"loglines":[{"type":"user","timestamp":"2026-11-22T10:00:00Z","message":{"role":"user","content":"mend"}}]})",
+     {"user_input: mend @0"}},
+    {"the output of claude -p",
+     RecordingFormat::claude_code,
+     "claude-code",
+     R"({"type":"system","subtype":"init","session_id":"s","tools":["Bash"],"uuid":"a","model":"m"}
+{"type":"assistant","session_id":"s","parent_tool_use_id":null,"message":{"id":"m1","content":[{"type":"tool_use","id":"c","name":"Bash","input":{}}]}}
+{"type":"user","session_id":"s","parent_tool_use_id":"c","message":{"content":[{"type":"text","text":"sub"}]}}
+{"type":"result","subtype":"success","session_id":"s","num_turns":1}
+)",
+     {},
+     "s"},
+    {"Codex before payloads",
+     RecordingFormat::codex,
+     "codex",
+     R"({"id":"s","timestamp":"2026-11-22T10:00:00Z","instructions":null}
+{"type":"message","role":"user","content":[{"type":"input_text","text":"mend"}]}
+)",
+     {},
+     "s"},
     {"events of this program",
      RecordingFormat::watchdog,
      "",
@@ -265,6 +437,24 @@ TEST_F(Recordings, of_this_program_are_recognized_by_their_kinds) {
   // OpenHands may have kinds that are not known either.
   EXPECT_EQ(read("{\"kind\":\"NewEvent\"}\n{\"kind\":\"PauseEvent\"}\n").format,
             RecordingFormat::openhands);
+}
+
+TEST_F(Recordings, of_other_programs_are_refused) {
+  const char* texts[] = {
+      R"({"role":"agent","kind":"tool_use","tool":"bash","content":"x","time":"2026-02-11T07:00:00Z"})",
+      R"({"role":"user","kind":"message","content":"x"})",
+      R"({"role":"user","type":"event","content":"x"})",
+      R"({"role":"model","parts":[{"text":"x"}]})",
+      R"({"type":"system","subtype":"init","session_id":"s","apiKeySource":"login","model":"m"})",
+      R"({"type":"tool_call","subtype":"started","session_id":"s","call_id":"c","tool_call":{}})",
+      R"({"messages":[]})",
+      R"({"messages":[{"role":"user","content":"x"},{"role":"critic","content":"y"}]})",
+      R"({"id":"x","timestamp":"2026-11-22T10:00:00Z","level":"info","message":"started"})",
+      R"([{"ts":1,"level":"info"}])",
+      "\"a text\"",
+      "# A title\n\nA text.\n",
+  };
+  for (const auto* text : texts) EXPECT_TRUE(read(text).error) << text;
 }
 
 TEST_F(Recordings, of_this_program_may_come_through_a_pipe) {
