@@ -150,7 +150,7 @@ Result<Endpoint> Endpoint::open(const Options& options) {
     return endpoint;
   }
   if (options.writes) {
-    auto store = Store::open({.database = database, .create = false});
+    auto store = Store::open({.database = database, .create = options.creates});
     if (!store) return about_database(store.error());
     endpoint.file_ = std::make_unique<FileBackend>(std::move(*store));
   } else {

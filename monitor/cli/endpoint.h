@@ -41,6 +41,7 @@ class Endpoint {
     std::filesystem::path token_file;
     std::filesystem::path ca_file;  ///< Trusted besides the system's authorities. PEM.
     bool writes = false;            ///< The command changes something.
+    bool creates = false;           ///< It makes a database that is not there.
     Sources sources;                ///< The settings, with `--config`.
   };
   [[nodiscard]] static Result<Endpoint> open(const Options& options);

@@ -27,6 +27,9 @@ constexpr const char* follow_footer =
     "it was.\n"
     "Exit codes: 0 done, 1 failed, 2 usage, 3 refused, 4 unreachable, 5 not found.";
 
+/// All times: since 1970, and a thousand years more.
+constexpr double since_hours_max = 8'760.0 * 1'000;
+
 struct FollowOptions {
   Endpoint::Options endpoint;
   std::string agent;
@@ -136,7 +139,7 @@ static int follow(FollowOptions options) {
 
 void add_follow(CommandLine& line) {
   const auto options = std::make_shared<FollowOptions>();
-  options->endpoint.writes = true;
+  options->endpoint.writes = options->endpoint.creates = true;
   auto* command = line.app.add_subcommand(
       "follow", "Report what a coding agent writes into its transcripts, as they grow");
   std::vector<std::string> agents = all_names<TranscriptAgent>();
@@ -153,7 +156,7 @@ void add_follow(CommandLine& line) {
                    "Leave out transcripts without a change in the last HOURS, and older lines "
                    "(default: 24)")
       ->type_name("HOURS")
-      ->check(CLI::Range(0.0, 8'760.0));
+      ->check(CLI::Range(0.0, since_hours_max));
   command->add_flag("--json", options->json,
                     "Print JSON lines: at most one a second while it reads, and one at the end");
   add_endpoint(*command, options->endpoint);

@@ -115,6 +115,9 @@ class Player {
       return Error{ErrorCode::malformed, trace_ + ": no session was found in it; it was read as " +
                                              std::string(name_of(format_))};
     }
+    const bool is_empty = is_own() && order_.front()->summary.events == 0 && unread.count == 0;
+    if (is_empty)
+      return Error{ErrorCode::malformed, trace_ + ": no session was found in it; it has no event"};
     if (unread.count > 0 && !trouble) trouble = about(unread);
     std::vector<ReplaySummary> summaries;
     for (auto* one : order_) {
@@ -388,7 +391,7 @@ static int replay_files(const ReplayOptions& options, std::vector<std::string>& 
   Player player(options, std::move(*store), clock);
   if (auto begun = player.begin(); !begun) return complain(begun.error());
 
-  Table table({"CALLS", "OUTCOME", "HEALTH", "SUSPECT", "STUCK", "TRACE"});
+  Table table({"CALLS", "OUTCOME", "HEALTH", "SUSPECT", "STUCK", "SESSION"});
   std::vector<ReplaySummary> detailed;
   const TraceCount count(options.traces.size());
   const auto names = sessions_in_names(options.traces);
@@ -412,8 +415,7 @@ static int replay_files(const ReplayOptions& options, std::vector<std::string>& 
       }
       table.add({std::to_string(summary.calls), summary.outcome.empty() ? "–" : summary.outcome,
                  coloured(std::string(name_of(summary.health))), shown(summary.suspect),
-                 shown(summary.stuck),
-                 terminal_line(summary.trace) + (summary.is_partial ? " (partial)" : "")});
+                 shown(summary.stuck), terminal_line(summary.session) + note_of(summary)});
       const bool is_detailed = options.traces.size() == 1 || limits.seconds > 0 || limits.steps > 0;
       if (is_detailed) detailed.push_back(std::move(summary));
     }

@@ -68,10 +68,17 @@ std::string json_of(const ReplaySummary& summary, const ReplayLimits& limits) {
   return out.finish();
 }
 
+std::string note_of(const ReplaySummary& summary) {
+  std::string note = summary.is_partial ? "partial" : "";
+  // Some programs do not record calls, and then nothing can be found in them.
+  if (summary.calls == 0) note += (note.empty() ? "" : ", ") + std::string("no tool calls in it");
+  return note.empty() ? note : " (" + note + ")";
+}
+
 void print_details(const ReplaySummary& summary, const ReplayLimits& limits) {
   constexpr std::size_t shown_max = 20;
-  print_line("\n" + terminal_line(summary.session) + " (" + summary.format +
-             (summary.is_partial ? ", partial" : "") + ")");
+  print_line("\n" + terminal_line(summary.session) + " (" + summary.format + ")" +
+             note_of(summary));
   std::size_t shown = 0;
   for (const auto& one : summary.conclusions) {
     if (++shown > shown_max) {

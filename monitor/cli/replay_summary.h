@@ -63,6 +63,9 @@ struct ReplaySummary {
 
 /// Returns one JSON object.
 [[nodiscard]] std::string json_of(const ReplaySummary& summary, const ReplayLimits& limits);
+/// Returns what a reader of the row must know, in brackets: it is partial, or shows no calls. May
+/// be empty.
+[[nodiscard]] std::string note_of(const ReplaySummary& summary);
 /// Prints the conclusions in order, and what the limits would have cost.
 void print_details(const ReplaySummary& summary, const ReplayLimits& limits);
 /// Returns the cell of a table.

@@ -9,7 +9,10 @@ namespace watchdog::monitor {
 Result<BoundedLines> BoundedLines::open(const std::filesystem::path& file) {
   std::error_code trouble;
   if (std::filesystem::is_directory(file, trouble)) {
-    return Error{ErrorCode::not_found, file.string() + " is a directory, a trace file is needed"};
+    return Error{ErrorCode::not_found,
+                 file.string() +
+                     " is a directory, a file is needed. A folder of transcripts "
+                     "is read by: watchdog-monitor follow AGENT FOLDER --once"};
   }
   BoundedLines lines;
   lines.file_ = file;

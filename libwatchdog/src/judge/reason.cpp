@@ -90,6 +90,19 @@ std::string turns_in(const TurnRepetition& turns) {
          ", and changed no file in between";
 }
 
+/// How many of the newest calls repeat earlier ones. Calls between them may be new.
+std::string repeated_of(const Repetition& repetition) {
+  const auto all = std::min<std::size_t>(repetition.loop.count > 0 ? repetition.loop.count : 0,
+                                         repetition.steps.size());
+  const auto again =
+      std::count_if(repetition.steps.end() - static_cast<std::ptrdiff_t>(all),
+                    repetition.steps.end(), [](const Step& step) { return step.again; });
+  if (all < 2 || again == 0) return {};
+  return ": " + std::to_string(again) + " of the last " +
+         counted(static_cast<double>(all), "call") +
+         (again == 1 ? " repeats an earlier one" : " repeat earlier ones");
+}
+
 /// The repeated action, how often it was repeated, and its result.
 std::string repetition_in(const Finding& found, const History& history) {
   const auto& repetition = *history.repetition;
@@ -111,9 +124,7 @@ std::string repetition_in(const Finding& found, const History& history) {
     case Pattern::R4: {
       const auto tools = newest_tools(words);
       return "repeats recent calls" + (tools.empty() ? "" : " of " + tools) +
-             (repetition.loop.count > 1
-                  ? ": " + counted(repetition.loop.count, "call") + " without anything new"
-                  : "");
+             repeated_of(repetition);
     }
     case Pattern::R5:
       return (repetition.tool.empty() ? tool : "tool " + tool) + " failed " + times +
