@@ -60,8 +60,46 @@ struct Followed {
   bool has_news = false;         ///< Its size is not known any more, or it has unread bytes.
   std::vector<Batch> kept_back;  ///< Reports that could not be kept yet.
 
+  /// Adds the reports of a line to those of the piece.
+  void add(Batch batch);
   [[nodiscard]] std::int64_t unread() const { return size - (position ? position->offset : 0); }
   [[nodiscard]] bool grows() const { return was_read && unread() <= growing_bytes_max; }
+};
+
+void Followed::add(Batch batch) {
+  auto& waiting = kept_back;
+  const bool same = !waiting.empty() && waiting.back().session == batch.session &&
+                    waiting.back().creation == batch.creation;
+  if (!same) {
+    waiting.push_back(std::move(batch));
+    return;
+  }
+  auto& last = waiting.back();
+  last.spec = std::move(batch.spec);
+  for (auto& report : batch.reports) last.reports.push_back(std::move(report));
+}
+
+/// Ends of subagents whose own files were not read yet: a parent's file may be read before them.
+class EarlyEnds {
+ public:
+  void note(const Batch& batch) {
+    constexpr std::size_t ends_max = 4'096;
+    if (ends_.size() < ends_max && batch.reports.back().kind == ReportKind::end)
+      ends_.insert_or_assign(batch.session, batch);
+  }
+  /// Takes out the ends of these sessions.
+  [[nodiscard]] std::vector<Batch> take(const std::vector<std::string>& sessions) {
+    std::vector<Batch> taken;
+    for (const auto& session : sessions) {
+      auto found = ends_.extract(session);
+      if (found) taken.push_back(std::move(found.mapped()));
+    }
+    return taken;
+  }
+  [[nodiscard]] bool is_empty() const { return ends_.empty(); }
+
+ private:
+  std::map<std::string, Batch> ends_;  ///< By session.
 };
 
 Millis processor_time() {
@@ -99,8 +137,7 @@ struct TranscriptFollower::State {
   DirectoryWatch watch;
   std::map<std::string, Followed> files;
   std::unordered_map<std::string, WallTime> reported_from;  ///< By session.
-  /// Ends of subagents whose own files were not read yet. By session, a bounded number.
-  std::map<std::string, Batch> early_ends;
+  EarlyEnds early_ends;
   std::map<std::string, std::string> roots;  ///< Folders as they were named, and without links.
   FollowFigures figures;
   SteadyTime next_look{};
@@ -129,11 +166,9 @@ struct TranscriptFollower::State {
   void read_end(const std::string& path, Followed& file);
   [[nodiscard]] SteadyTime end_pauses();
   void feed_lines(Followed& file, const TranscriptFile::Piece& piece);
-  void add_batch(Followed& file, Batch batch);
   [[nodiscard]] bool keep_all(const std::string& path, Followed& file);
   [[nodiscard]] bool keep_one(const Batch& batch);
   void begin_again(const Batch& batch);
-  void keep_early_ends(const Followed& file);
   [[nodiscard]] Result<WallTime> first_time_of(const Followed& file, const std::string& session);
 
   void forget_what_was_asked();
@@ -273,7 +308,13 @@ Followed* TranscriptFollower::State::next_file(std::string& path) {
 void TranscriptFollower::State::advance(const std::string& path, Followed& file) {
   if (file.kept_back.empty()) read_piece(path, file);
   if (!keep_all(path, file)) return;
-  if (!file.has_news) keep_early_ends(file);
+  if (!file.has_news && !early_ends.is_empty()) {
+    for (const auto& end : early_ends.take(file.transcript.sessions())) {
+      const auto kept = options.keep(end);
+      if (kept) ++figures.reports;
+      if (!kept && kept.error().code == ErrorCode::not_found) early_ends.note(end);
+    }
+  }
   if (!file.position) return;
   if (auto saved =
           positions.put(path, {.position = *file.position, .state = file.transcript.save()});
@@ -315,7 +356,7 @@ void TranscriptFollower::State::read_piece(const std::string& path, Followed& fi
   read_end(path, file);
   const bool is_quiet = file.changed < system_clock().wall() - quiet_for;
   if (!file.was_read && !file.is_known && is_quiet)
-    for (auto& batch : file.transcript.leave()) add_batch(file, std::move(batch));
+    for (auto& batch : file.transcript.leave()) file.add(std::move(batch));
   file.was_read = true;
 }
 
@@ -328,7 +369,7 @@ void TranscriptFollower::State::read_end(const std::string& path, Followed& file
     return;
   }
   file.rests_at = SteadyTime::max();
-  for (auto& batch : file.transcript.pause()) add_batch(file, std::move(batch));
+  for (auto& batch : file.transcript.pause()) file.add(std::move(batch));
 }
 
 /// Reports of the files that were quiet for long enough. Returns when the next one is.
@@ -338,7 +379,7 @@ SteadyTime TranscriptFollower::State::end_pauses() {
   for (auto& [path, file] : files) {
     if (file.rests_at <= now && !file.has_news) {
       file.rests_at = SteadyTime::max();
-      for (auto& batch : file.transcript.pause()) add_batch(file, std::move(batch));
+      for (auto& batch : file.transcript.pause()) file.add(std::move(batch));
       file.has_news = !file.kept_back.empty();
     }
     next = std::min(next, file.rests_at);
@@ -353,22 +394,8 @@ void TranscriptFollower::State::feed_lines(Followed& file, const TranscriptFile:
     auto batches = file.transcript.read(line, now);
     if (!batches) ++figures.unreadable;
     if (!batches) continue;
-    for (auto& batch : *batches) add_batch(file, std::move(batch));
+    for (auto& batch : *batches) file.add(std::move(batch));
   }
-}
-
-/// Adds the reports of a line to those of the piece.
-void TranscriptFollower::State::add_batch(Followed& file, Batch batch) {
-  auto& waiting = file.kept_back;
-  const bool same = !waiting.empty() && waiting.back().session == batch.session &&
-                    waiting.back().creation == batch.creation;
-  if (!same) {
-    waiting.push_back(std::move(batch));
-    return;
-  }
-  auto& last = waiting.back();
-  last.spec = std::move(batch.spec);
-  for (auto& report : batch.reports) last.reports.push_back(std::move(report));
 }
 
 /// Returns from when on the session's lines are reported. Another source may have reported what
@@ -434,28 +461,13 @@ bool TranscriptFollower::State::keep_one(const Batch& batch) {
     return false;
   }
   if (error.code == ErrorCode::not_found) {  // the end of a subagent that nobody knows yet
-    constexpr std::size_t ends_max = 4'096;
-    if (early_ends.size() < ends_max && batch.reports.back().kind == ReportKind::end)
-      early_ends.insert_or_assign(batch.session, batch);
+    early_ends.note(batch);
     return true;
   }
   ++figures.refused;
   if (!std::exchange(was_refused, true))
     options.log("the reports of session " + batch.session + " are refused: " + error.message);
   return true;
-}
-
-/// A parent's file may be read before those of its subagents.
-void TranscriptFollower::State::keep_early_ends(const Followed& file) {
-  if (early_ends.empty()) return;
-  const auto known = file.transcript.sessions();
-  for (const auto& session : known) {
-    const auto found = early_ends.find(session);
-    if (found == early_ends.end()) continue;
-    const auto end = std::move(found->second);
-    early_ends.erase(found);
-    if (options.keep(end)) figures.reports += 1;
-  }
 }
 
 /// A session that had ended goes on, as its agent resumes it: its newer prompts and calls say so.
@@ -490,7 +502,7 @@ void TranscriptFollower::State::forget_what_was_asked() {
     std::erase_if(file.kept_back, [&](const Batch& batch) { return is_forgotten(batch.session); });
   }
   std::erase_if(reported_from, [&](const auto& entry) { return is_forgotten(entry.first); });
-  std::erase_if(early_ends, [&](const auto& entry) { return is_forgotten(entry.first); });
+  (void)early_ends.take(to_forget);
   if (auto erased = positions.erase(to_forget); !erased) options.log(erased.error().message);
   to_forget.clear();
   std::uint64_t count = 0;

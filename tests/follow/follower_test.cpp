@@ -609,5 +609,31 @@ TEST(Follow, command_ends_on_a_signal_and_refuses_what_is_not_there) {
   EXPECT_EQ(test::run(words, home.environment()).code, 2);
 }
 
+TEST(Follower, ends_a_subagent_whose_file_is_read_after_its_parents) {
+  Followed followed;
+  const auto now = stamp_of(system_clock().wall() - Millis{60'000});
+  const auto line = [&](const char* type, const json& more, const json& message) {
+    auto made = json{{"type", type}, {"sessionId", "p1"}, {"timestamp", now}, {"message", message}};
+    made.update(more);
+    return made.dump() + "\n";
+  };
+  const auto child = followed.file("agent-a1");
+  append(child, line("user", {{"isSidechain", true}, {"agentId", "a1"}, {"uuid", "1"}},
+                     {{"content", "write tests"}}) +
+                    line("assistant", {{"isSidechain", true}, {"agentId", "a1"}, {"uuid", "2"}},
+                         {{"stop_reason", "end_turn"},
+                          {"content", {{{"type", "text"}, {"text", "written"}}}}}));
+  make_old(child, std::chrono::hours(1));
+  append(followed.file("p1"),
+         line("user", {{"uuid", "3"}}, {{"content", "go"}}) +
+             line("user",
+                  {{"uuid", "4"}, {"toolUseResult", {{"agentId", "a1"}, {"status", "completed"}}}},
+                  {{"content",
+                    {{{"type", "tool_result"}, {"tool_use_id", "t"}, {"content", "ok"}}}}}));
+  followed.read();
+  EXPECT_EQ(followed.kinds("p1:a1")["end"], 1);
+  EXPECT_EQ(followed.kinds("p1:a1")["idle"], 1);
+}
+
 }  // namespace
 }  // namespace watchdog::monitor
