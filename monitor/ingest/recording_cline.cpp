@@ -146,7 +146,7 @@ class ClineReader final : public ValueReader {
     auto arguments = call;
     std::string result;
     if (arguments.is_object()) {
-      // What a tool that reads found. What a tool that writes was given is an argument.
+      // The content is the result of a tool that reads, and an argument of a tool that writes.
       const auto tool = text_in(call, "tool");
       const bool writes = tool == "editedExistingFile" || tool == "newFileCreated" ||
                           tool == "appliedDiff" || tool == "insertContent";

@@ -42,7 +42,7 @@ class CodexLogReader final : public ValueReader {
     tools_.clear();
   }
 
-  /// What a person sent.
+  /// A message of a person.
   void read_op(const json& op, StepList& steps) {
     const auto type = text_in(op, "type");
     if (type != "user_input" && type != "user_turn") return;

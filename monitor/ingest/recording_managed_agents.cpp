@@ -1,6 +1,6 @@
-// Events of a managed agent, whose session runs on Anthropic's servers: the API's own events, one
-// per line, in a list or as `data` of a page; or lines of a program that keeps such an event as
-// `raw`. Source: https://docs.claude.com/en/api/managed-agents (session events).
+// Events of a managed agent, whose session runs on Anthropic's servers. A file has the API's own
+// events, one per line, in a list or as `data` of a page. Or it has lines of a program that keeps
+// such an event as `raw`. Source: https://docs.claude.com/en/api/managed-agents (session events).
 #include <algorithm>
 
 #include "ingest/recording_steps.h"

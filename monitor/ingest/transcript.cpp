@@ -22,7 +22,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t transcript_id_max = 256;
-/// An answer that may be the last one of its turn is that when nothing followed for so long.
+/// An answer that may be the last one of its turn is the last one after this time without a line.
 constexpr std::int64_t rests_after_ms = 600'000;
 
 std::string first_line_of(std::string_view text) {
