@@ -115,9 +115,8 @@ class Player {
       return Error{ErrorCode::malformed, trace_ + ": no session was found in it; it was read as " +
                                              std::string(name_of(format_))};
     }
-    const bool is_empty = is_own() && order_.front()->summary.events == 0 && unread.count == 0;
-    if (is_empty)
-      return Error{ErrorCode::malformed, trace_ + ": no session was found in it; it has no event"};
+    if (recording->is_empty)
+      return Error{ErrorCode::malformed, trace_ + ": no session was found in it; it is empty"};
     if (unread.count > 0 && !trouble) trouble = about(unread);
     std::vector<ReplaySummary> summaries;
     for (auto* one : order_) {

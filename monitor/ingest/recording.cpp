@@ -428,6 +428,7 @@ Result<Recording> open_recording(const std::filesystem::path& file,
                      " Name the format with --format: " + recording_formats()};
   }
   recording.format = kind->format.value_or(RecordingFormat::watchdog);
+  recording.is_empty = kind->is_empty || (!is_pipe && recording.file_bytes == 0);
   switch (recording.format) {
     case RecordingFormat::watchdog: {
       auto trace = Trace::open(file);

@@ -94,6 +94,7 @@ struct Recording {
   RecordingFormat format = RecordingFormat::watchdog;
   std::string session{};        ///< The id of a session for which the recording has none.
   std::int64_t file_bytes = 0;  ///< The size of the file; 0: it is not known.
+  bool is_empty = false;        ///< It has no line at all.
   std::unique_ptr<RecordingReader> reader{};
 };
 

@@ -146,7 +146,7 @@ class Replay(unittest.TestCase):
         calls = call % 1 + call % 2
         for name, text, words, code, said in (
                 ("no end", calls, [], 0, {"calls": 2, "outcome": None}),
-                ("nothing", "", [], 0, {"calls": 0, "outcome": None}),
+                ("nothing", "", [], 1, None),
                 ("kinds of a newer version", '{"seq":1,"at_ms":1,"kind":"dream"}\n', [], 0, {"events": 0, "format": "watchdog"}),
                 ("the rest is not read", calls + "{bad\n", ["--first-calls", "1"], 0, {"calls": 1, "outcome": None}),
                 ("a broken line", calls + "{bad\n", [], 1, {"calls": 2, "unreadableLines": 1}),
