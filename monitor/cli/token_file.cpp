@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "files/regular_file.h"
+#include "store/place.h"
 #include "store/server.h"
 
 namespace watchdog::monitor {
@@ -70,6 +71,15 @@ Result<void> make_owner_file(const std::filesystem::path& path, const std::strin
   const auto directory = path.parent_path();
   std::filesystem::create_directories(directory.parent_path(), ignored);
   if (!directory.empty() && mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return failed();
+  // The owner of the folder can put another file there under the name of ours.
+  struct stat folder {};
+  if (directory == state_folder() && stat(directory.c_str(), &folder) == 0 &&
+      folder.st_uid != geteuid() && folder.st_uid != 0)
+    return Error{ErrorCode::invalid,
+                 std::string(error_about) + " " + path.string() +
+                     " is not made: its folder belongs to user " + std::to_string(folder.st_uid) +
+                     ", and this process runs as user " + std::to_string(geteuid()) +
+                     ". Set HOME to a folder of this user"};
   // Under another name first: an incomplete file is never visible, not even after a crash.
   auto draft = path.string() + "-XXXXXX";
   const int fd = mkostemp(draft.data(), O_CLOEXEC);  // mode 0600

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "codec/json.h"
 #include "codec/json_bounds.h"
 #include "ingest/bounded_text.h"
 #include "privacy/content.h"

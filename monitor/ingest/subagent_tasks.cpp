@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "codec/json.h"
 #include "codec/json_bounds.h"
 #include "ingest/hook_members.h"
 #include "watchdog/session.h"

@@ -137,7 +137,7 @@ struct PaceNow {
 [[nodiscard]] std::string evidence_note(const Health& health, std::size_t at);
 
 /// Version of these rules; transitions carry it.
-inline constexpr std::string_view detector_version = "9";
+inline constexpr std::string_view detector_version = "10";
 
 /// The causes of an alert. `blocked` is a wait that lasts; `needs_input` one that only a person
 /// ends; `quota` one for the end of a limit.

@@ -1,9 +1,12 @@
 #include "observer/process_looks.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
+#include "facts/agent_tools.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {
@@ -56,6 +59,36 @@ std::optional<Outcome> outcome_of_exit(const History& history) {
                    .subject = {},
                    .by_answer = true};
   return std::nullopt;
+}
+
+/// A hook or a status line of the agent is over before that.
+constexpr Millis allowed_after{2'000};
+/// Clocks of processes and of the store differ by some ticks.
+constexpr Millis margin{300};
+
+/// True if the session waits until a person allows a command.
+bool waits_for_command(const History& history) {
+  const auto& notes = *history.notes;
+  if (history.lifecycle != Lifecycle::waiting || notes.waiting_for != wait_reports::approval)
+    return false;
+  const auto& calls = *history.open_calls;
+  const auto asked = std::ranges::find(calls, notes.wait_call, &OpenCall::seq);
+  return asked != calls.end() && purpose_of_tool(asked->name) == ToolPurpose::command;
+}
+
+Millis since_boot_of(const ProcessSample& process) {
+  static const std::int64_t ticks_per_second = sysconf(_SC_CLK_TCK);
+  return Millis{process.start_ticks * 1'000 / std::max<std::int64_t>(ticks_per_second, 1)};
+}
+
+/// A process that began below the agent after the question, and still runs; null: there is none.
+const ProcessSample* began_after(const ProcessTree& tree, Millis asked_for) {
+  const auto now = system_clock().since_boot();
+  const auto found = std::ranges::find_if(tree.children, [&](const ProcessSample& child) {
+    const auto age = now - since_boot_of(child);
+    return child.state != 'Z' && age >= allowed_after && age + margin < asked_for;
+  });
+  return found == tree.children.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -114,7 +147,7 @@ std::optional<Report> ProcessLooks::look(const LiveSession& session, Instant now
     process.boot_id.clear();
     process.host = former_hosts_.at(history.machine);
   } else if (is_running(process) != false) {
-    return std::nullopt;
+    return permission_seen(history, now);
   }
   Report report;
   if (auto outcome = outcome_of_exit(history)) {
@@ -125,6 +158,17 @@ std::optional<Report> ProcessLooks::look(const LiveSession& session, Instant now
     report.detail = std::move(process);
   }
   return report;
+}
+
+/// No agent reports that a person allowed a command, but the command shows it.
+std::optional<Report> ProcessLooks::permission_seen(const History& history, Instant now) {
+  if (!waits_for_command(history)) return std::nullopt;
+  const auto tree = tree_of(history);
+  const auto* began = tree ? began_after(*tree, now - history.notes->wait_since) : nullptr;
+  if (began == nullptr) return std::nullopt;
+  return Report{.kind = ReportKind::resume,
+                .name = std::string(wait_reports::approval),
+                .content = "process " + std::to_string(began->pid) + " began after the question"};
 }
 
 void ProcessLooks::begin_look() {

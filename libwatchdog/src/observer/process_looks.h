@@ -31,7 +31,7 @@ class ProcessLooks {
   /// Returns when its process is looked for next; `never`: not at all.
   [[nodiscard]] Instant next(const LiveSession& session) const;
   /// Looks for it if it is time. Returns what to report of a session whose process is gone: the end
-  /// of the session, or `exited`.
+  /// of the session, or `exited`; or of one whose command began although it waits for permission.
   [[nodiscard]] std::optional<Report> look(const LiveSession& session, Instant now);
   void forget(SessionKey session) { looked_.erase(session); }
 
@@ -42,6 +42,7 @@ class ProcessLooks {
   [[nodiscard]] std::optional<ProcessTree> tree_of(const History& history);
 
  private:
+  [[nodiscard]] std::optional<Report> permission_seen(const History& history, Instant now);
   [[nodiscard]] ProcessFacts facts_of(const History& history) const;
   [[nodiscard]] Instant looked_at(SessionKey session) const;
   [[nodiscard]] bool is_of_former_boot(const History& history) const;

@@ -34,6 +34,12 @@ constexpr std::string_view alert_columns =
     "a.id, s.name, s.spec, a.kind, a.word, a.reason, a.detail, a.at_ms, a.episode_tick, a.message, "
     "a.told_tick, a.acknowledged_by, a.acknowledged_ms, a.snoozed_until_ms";
 
+/// A child has its own alerts, and while it works its parent's wait counts no time.
+void be_calm_in_family(Condition& condition, const History& history) {
+  if (condition.waits && history.notes->waiting_for == wait_reports::children)
+    condition.kind = Condition::Kind::calm;
+}
+
 std::int64_t ticks(Instant at) {
   return at.time_since_epoch().count();
 }
@@ -194,6 +200,8 @@ void Store::State::Alerts::notice(const Conclusions& verdicts) {
   fetch_states(verdicts);
   for (const auto& transition : verdicts.transitions) {
     auto condition = condition_of(transition.health.kind, rules, transition.wait);
+    const auto judged = std::ranges::find(verdicts.snapshots, transition.session, &Case::session);
+    if (judged != verdicts.snapshots.end()) be_calm_in_family(condition, (*judged)->history);
     condition.reason = transition.public_reason.sentence;
     condition.detail = transition.public_reason.text;
     condition.tick = transition.tick;
@@ -212,6 +220,7 @@ void Store::State::Alerts::notice_wait(const Case& judged, const AlertRules& rul
   const auto& history = judged.history;
   if (history.lifecycle != Lifecycle::waiting || judged.health.kind != HealthKind::blocked) return;
   auto condition = condition_of(judged.health.kind, rules, cause_of_wait(history));
+  be_calm_in_family(condition, history);
   auto reason = public_reason_of(judged.health, history, *judged.policy);
   condition.reason = std::move(reason.sentence);
   condition.detail = std::move(reason.text);
