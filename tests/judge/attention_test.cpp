@@ -94,6 +94,7 @@ TEST(Attention, every_combination_has_the_state_of_the_table) {
           const std::string_view attention =
               one_of({"failed", "incomplete"}) ? (settled ? "resting" : "needs_you")
               : one_of({"needs_input", "stuck", "looping", "dead", "silent"}) ? "needs_you"
+              : state == "waiting" && waits[wait] == "children"               ? "working"
               : one_of({"suspect", "waiting"})                                ? "watch"
               : one_of({"idle", "completed", "cancelled"})                    ? "resting"
                                                                               : "working";

@@ -369,25 +369,36 @@ void keep_step(std::vector<Step>& steps, Step step) {
   steps.push_back(std::move(step));
 }
 
+/// A finished call is work between turns. As the first one after a compaction it shows whether the
+/// agent begins as before.
+void follow_turns(TurnRepetition& turns, bool is_new, Seq seq) {
+  turns.requests = turns.failures = {};
+  if (!std::exchange(turns.begins, false)) return;
+  if (is_new) turns.laps = {};
+  turns.laps.extend(seq);
+}
+
+/// Counts a call that looked once more at what runs, and saw nothing new. Returns true unless too
+/// many came too fast.
+bool is_wait(Repetition& repetition, bool looks_again, Seq seq) {
+  if (!looks_again) {
+    repetition.looks = {};
+    repetition.hurried = 0;
+    return false;
+  }
+  repetition.looks.extend(seq);
+  repetition.hurried = repetition.is_hurried ? repetition.hurried + 1 : 0;
+  return repetition.hurried < hurried_max;
+}
+
 }  // namespace
 
 void Repetition::fold_step(Step step, ToolUse use, bool malformed, const Policy& policy) {
   if (step.blind && !step.informative) return;  // neither what was asked nor what came is known
   const int visits = known_steps.visit(combined(step.call, step.result));
   const bool is_new = visits == 0;
-  turns.requests = turns.failures = {};
-  if (std::exchange(turns.begins, false)) {
-    if (is_new) turns.laps = {};
-    turns.laps.extend(step.seq);
-  }
-  if (use == ToolUse::poll && !is_new) {
-    looks.extend(step.seq);
-    hurried = is_hurried ? hurried + 1 : 0;
-    if (hurried < hurried_max) return;  // it waits on purpose
-  } else {
-    looks = {};
-    hurried = 0;
-  }
+  follow_turns(turns, is_new, step.seq);
+  if (is_wait(*this, use == ToolUse::poll && !is_new, step.seq)) return;  // on purpose
   const Step* before = steps.empty() ? nullptr : &steps.back();
   const auto& weights = policy.weights;
   const auto like = likeness_of(steps, step, weights);

@@ -1,3 +1,6 @@
+// Looks at processes when their sessions are silent, or were found by hooks or the proxy. A process
+// that is gone ends its session or shows that it died. One that began below an agent that waits for
+// permission shows that a person gave it.
 #include "observer/process_looks.h"
 
 #include <unistd.h>

@@ -4,7 +4,6 @@
 // events is written once, at the end.
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>
