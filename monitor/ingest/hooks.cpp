@@ -357,8 +357,8 @@ bool is_refused_stop(const Members& members) {
   return active != nullptr && *active == true;
 }
 
-/// What goes on after the answer without the model, and what wakes it. Subagents are sessions of
-/// their own. Empty: nothing.
+/// The commands that go on after the answer, and the times that wake the agent. Subagents are
+/// sessions of their own. Empty: nothing.
 std::string goes_on_in(const Members& members) {
   constexpr std::size_t named_max = 3;
   std::size_t running = 0;
@@ -481,7 +481,7 @@ std::vector<Report> reports_of(Meaning meaning, const std::string& name, const M
       auto answer = members.text({"last_assistant_message"});
       if (!answer.empty())
         reports.push_back(make(ReportKind::message, "assistant", std::move(answer)));
-      // What it left running wakes it.
+      // A program that it left running wakes it.
       auto rest = complete_of(members);
       reports.push_back(rest.name == idle_reports::goes_on ? std::move(rest) : close_of({}));
       return reports;

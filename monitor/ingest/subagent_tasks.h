@@ -15,8 +15,8 @@ class SubagentTasks {
  public:
   static constexpr std::size_t tasks_max = 256;
 
-  /// Notes the tasks in a batch, and gives the batch of a subagent's start the oldest task of its
-  /// parent that nobody has: one for its own kind of agent, if there is one.
+  /// Notes the tasks in a batch. The batch of a subagent's start gets the oldest task of its parent
+  /// that nobody has, if possible one for its own kind of agent.
   void join(Batch& batch);
 
  private:

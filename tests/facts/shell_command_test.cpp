@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(
         CommandCase{"./serve & sleep 1; curl localhost", false, false},
         CommandCase{"echo 'sleep 60'", false, true}, CommandCase{"grep -rn watch src", false, true},
         CommandCase{"kubectl get pods", false, false}, CommandCase{"tail -n 20 log", false, true},
-        // What may change a file.
+        // Commands that may change a file.
         CommandCase{"cat a | sort -u | head", false, true}, CommandCase{"cat a > b", false, false},
         CommandCase{"grep x a 2>/dev/null", false, true}, CommandCase{"ls 2>&1", false, true},
         CommandCase{"sed -n 1,5p a; git diff", false, true},

@@ -250,7 +250,7 @@ struct SameFailure {
   Streak times{};            ///< How often.
 };
 
-/// What comes again from turn to turn, or from request to request, without work between.
+/// Turns and requests that come again without work between them.
 struct TurnRepetition {
   Streak stops{};             ///< Ends of the turn that a hook of the user refused.
   Streak requests{};          ///< Requests to the model that were answered before.

@@ -198,7 +198,7 @@ inline constexpr std::string_view all[] = {approval, input,    login, billing,
 
 /// Why an agent works on without a person, the `name` of a report of kind `resume`.
 namespace resume_reports {
-inline constexpr std::string_view woken = "woken";  ///< What it left running woke it.
+inline constexpr std::string_view woken = "woken";  ///< A program that it left running woke it.
 /// A hook of the user refused the end of the turn.
 inline constexpr std::string_view stop_refused = "stop_refused";
 }  // namespace resume_reports

@@ -15,7 +15,7 @@ inline constexpr std::string_view denied_call = "denied:";
 /// A name that is not in the table is its own family.
 [[nodiscard]] std::string_view tool_family(std::string_view tool) noexcept;
 
-/// What a call is for, as far as its tool's name says it.
+/// The purpose of a call, as far as its tool's name says it.
 enum class ToolPurpose : std::uint8_t {
   unknown,   ///< anything
   command,   ///< the command in its arguments says it

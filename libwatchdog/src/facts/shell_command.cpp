@@ -14,7 +14,7 @@ namespace watchdog {
 namespace {
 
 constexpr std::size_t bytes_max = 4'096;
-/// A shorter pause lets a server start; it is no wait for what runs.
+/// A shorter pause only lets a server start.
 constexpr double pause_min = 5;
 
 /// A program, and words that must follow in this order; empty: any.

@@ -259,7 +259,7 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
   std::optional<std::string> typed_;
 };
 
-/// What a call is for. `typed`: the text among its arguments, if it has one.
+/// Marks the purpose of a call. `typed`: the text among its arguments, if it has one.
 void mark_purpose(Marks& marks, std::string_view tool, const std::optional<std::string>& typed,
                   bool is_command) {
   auto of_tool = purpose_of_tool(tool);

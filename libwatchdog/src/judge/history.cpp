@@ -21,7 +21,7 @@ constexpr std::size_t kept_name_bytes = 64;
 constexpr std::size_t turn_id_chars = 256;
 constexpr int turn_depth_max = 1'000;
 constexpr std::size_t why_chars_max = 200;
-/// Who looks again sooner does not wait.
+/// An agent that looks again sooner does not wait.
 constexpr Millis hurry_max{2'000};
 
 /// No deadline and no announcement is longer than a week.

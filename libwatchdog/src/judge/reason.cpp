@@ -76,7 +76,7 @@ std::string failure_in(const Words& words) {
   return failed && !words.failure.empty() ? ": " + words.failure : std::string();
 }
 
-/// What comes again from turn to turn, and how often.
+/// The turns or requests that come again, and how often.
 std::string turns_in(const TurnRepetition& turns) {
   const auto& longest = turns.longest();
   const auto times = counted(longest.count, "time");
