@@ -226,7 +226,7 @@ TEST_F(Relaying, a_retry_is_not_a_new_round_unless_the_request_had_an_answer) {
   answer_calls(two, {asked_call("a")});
   news();
   begin({user("U")});
-  EXPECT_EQ(news(), "retry; loop 3 model tokens=1");
+  EXPECT_EQ(news(), "retry asked_again; loop 3 model tokens=1");
 }
 
 TEST_F(Relaying, a_helpers_requests_neither_end_nor_overtake_the_agents_calls) {
