@@ -74,7 +74,7 @@ inline const std::map<std::string, Set, std::less<>> may_include = {
     // what /proc shows
     {"monitor/process", {}},
     // a command and its terminal
-    {"monitor/wrapper", {}},
+    {"monitor/wrapper", {"monitor/ingest"}},
     // the store thread, streams of changes, metrics
     {"monitor/core", {"monitor/ingest"}},
     // texts and delivery of alerts

@@ -28,10 +28,9 @@ class AtifReader final : public ValueReader {
       const auto source = text_in(step, "source");
       if (rests && source == "user") steps.rest(session_, {}, {}, at);
       at = moment_in(step, "timestamp");
-      auto text = content_text(member(step, "message"));
       rests = false;
-      if (source == "user") steps.prompt(session_, std::move(text), at);
-      if (source == "agent") rests = read_answer(step, std::move(text), at, steps);
+      if (source == "user") steps.prompt(session_, content_text(member(step, "message")), at);
+      if (source == "agent") rests = read_answer(step, at, steps);
     }
     if (rests) steps.rest(session_, {}, {}, at);
     return {};
@@ -40,9 +39,8 @@ class AtifReader final : public ValueReader {
 
  private:
   /// Returns whether the answer has no calls.
-  bool read_answer(const json& step, std::string text, std::optional<WallTime> at,
-                   StepList& steps) {
-    steps.message(session_, "assistant", std::move(text), at);
+  bool read_answer(const json& step, std::optional<WallTime> at, StepList& steps) {
+    steps.message(session_, "assistant", content_text(member(step, "message")), at);
     const auto& calls = member(step, "tool_calls");
     std::map<std::string, std::string> tools;
     if (calls.is_array()) {

@@ -4,15 +4,12 @@
 #include <cstring>
 
 namespace watchdog::monitor {
-namespace {
 
-void emit(std::string_view line, const LineReader::Sink& sink) {
-  line = line.substr(0, LineReader::line_bytes_max);
+void LineReader::emit(std::string_view line, const Sink& sink) const {
+  line = line.substr(0, line_bytes_max_);
   if (line.ends_with('\r')) line.remove_suffix(1);
   sink(line);
 }
-
-}  // namespace
 
 std::uint64_t newlines_in(std::string_view bytes) {
   std::uint64_t count = 0;
@@ -28,7 +25,7 @@ std::uint64_t newlines_in(std::string_view bytes) {
 }
 
 void LineReader::keep(std::string_view bytes) {
-  begun_.append(bytes.substr(0, line_bytes_max - std::min(line_bytes_max, begun_.size())));
+  begun_.append(bytes.substr(0, line_bytes_max_ - std::min(line_bytes_max_, begun_.size())));
 }
 
 void LineReader::feed(std::string_view bytes, const Sink& sink) {

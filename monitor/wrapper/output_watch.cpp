@@ -33,17 +33,27 @@ bool OutputWatch::has_room() {
 void OutputWatch::feed_line(std::string_view line) {
   if (auto event = recognition_.event_in(line)) {
     say_(std::move(*event));
-  } else if (recognition_.finds(line) && has_room()) {
-    say_(state_change("output", redactor_.redacted(line)));
+  } else if (recognition_.finds(line) && news_.is_new(line) && has_room()) {
+    say_(state_change("output", redactor_.redacted(line.substr(0, LineReader::line_bytes_max))));
   }
-  redactor_.pass(line);
+  if (!recognition_.is_idle()) redactor_.pass(line);
+  feed_agent(line);
+}
+
+void OutputWatch::feed_agent(std::string_view line) {
+  const bool had_begun = agent_.has_begun();
+  for (auto& report : agent_.read(line)) say_(std::move(report));
+  if (!had_begun && agent_.has_begun()) lines_.set_line_bytes_max(AgentStream::line_bytes_max);
+}
+
+bool OutputWatch::is_idle() const {
+  return recognition_.is_idle() && agent_.is_over();
 }
 
 void OutputWatch::feed(std::string_view bytes) {
   tally_.bytes += bytes.size();
   tally_.lines += newlines_in(bytes);
-  if (!recognition_.is_idle())
-    lines_.feed(bytes, [this](std::string_view line) { feed_line(line); });
+  if (!is_idle()) lines_.feed(bytes, [this](std::string_view line) { feed_line(line); });
   const auto progress = sequence_.feed(bytes);
   if (!progress || progress == progress_) return;
   progress_ = progress;
@@ -54,7 +64,8 @@ void OutputWatch::feed(std::string_view bytes) {
 }
 
 void OutputWatch::finish() {
-  if (!recognition_.is_idle()) lines_.finish([this](std::string_view line) { feed_line(line); });
+  if (!is_idle()) lines_.finish([this](std::string_view line) { feed_line(line); });
+  stated_end_ = agent_.finish();
 }
 
 }  // namespace watchdog::monitor

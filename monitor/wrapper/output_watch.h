@@ -8,6 +8,8 @@
 #include <optional>
 #include <string_view>
 
+#include "calls/movement.h"
+#include "ingest/agent_stream.h"
 #include "privacy/redaction.h"
 #include "watchdog/time.h"
 #include "wrapper/lines.h"
@@ -35,16 +37,24 @@ class OutputWatch {
   void feed(std::string_view bytes);
   /// Ends the output.
   void finish();
+  /// Returns how the agent in the output says that its run ended. REQUIRES: the output is over.
+  [[nodiscard]] const std::optional<Outcome>& stated_end() const noexcept { return stated_end_; }
 
  private:
   void feed_line(std::string_view line);
+  void feed_agent(std::string_view line);
+  /// True: no line can say anything.
+  [[nodiscard]] bool is_idle() const;
   /// Returns true if another line may be reported in this second.
   [[nodiscard]] bool has_room();
 
   Recognition recognition_;
   OutputTally& tally_;
   std::function<void(Report)> say_;
+  AgentStream agent_{};
+  std::optional<Outcome> stated_end_{};
   LineReader lines_;
+  News news_{};  ///< Of the lines that match: one that is printed again and again is none.
   LineRedactor redactor_;
   ProgressSequence sequence_;
   std::optional<TerminalProgress> progress_;  ///< Reported last.

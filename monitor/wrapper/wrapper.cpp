@@ -74,6 +74,9 @@ Outcome WrapEnd::outcome(const std::optional<CancelRequest>& cancel) const {
             .reason = std::string(reasons::cancelled),
             .error = cancel->reason,
             .subject = cancel->by};
+  // An agent's own word is more exact than a code. A signal or a code that denies it counts more.
+  if (stated && error.empty() && !signal && (code == 0 || stated->kind != OutcomeKind::completed))
+    return *stated;
   if (code == 0) return {OutcomeKind::completed, std::string(reasons::task_complete), {}};
   auto how = error;
   if (how.empty() && signal)
@@ -196,6 +199,8 @@ WrapEnd Wrapper::run(Reporting& reporting) {
   if (terminal_) terminal_->restore();
   beat();
   pumps_.clear();
+  for (const auto& watch : watches_)
+    if (watch->stated_end()) end_.stated = watch->stated_end();
   end_.lines = tally_.lines;
   end_.bytes = tally_.bytes;
   end_.cpu_ms = command_->cpu_ms();

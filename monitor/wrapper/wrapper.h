@@ -34,12 +34,13 @@ struct WrapSpec {
 
 /// How a command ended. A plain value.
 struct WrapEnd {
-  std::optional<int> code;    ///< Its exit code; 126 and 127: it could not be run.
-  std::optional<int> signal;  ///< That ended it.
-  std::string error;          ///< Why it could not be run, or its fate; for people.
-  bool cancelled = false;     ///< The session was cancelled before its end.
-  std::uint64_t lines = 0;    ///< Of output,
-  std::uint64_t bytes = 0;    ///< likewise.
+  std::optional<int> code;          ///< Its exit code; 126 and 127: it could not be run.
+  std::optional<int> signal;        ///< That ended it.
+  std::string error;                ///< Why it could not be run, or its fate; for people.
+  bool cancelled = false;           ///< The session was cancelled before its end.
+  std::optional<Outcome> stated{};  ///< How an agent in the output says that its run ended.
+  std::uint64_t lines = 0;          ///< Of output,
+  std::uint64_t bytes = 0;          ///< likewise.
   std::int64_t cpu_ms = 0;
   std::vector<std::string> holders;  ///< `NAME (PID)`: what it left behind and holds its output.
 

@@ -265,6 +265,20 @@ class Output(Wrapped):
         self.assertEqual(kinds, ["start", "state_change", "tool_call", "end"])
         self.assertEqual(self.outcome(), ("incomplete", "tired", None))
 
+    def test_an_agents_stream_is_read_as_it_passes(self):
+        answer = {"type": "assistant", "parent_tool_use_id": None, "session_id": "c", "uuid": "2",
+                  "message": {"id": "m", "content": [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}]}}
+        result = {"type": "user", "parent_tool_use_id": None, "session_id": "c", "uuid": "3",
+                  "message": {"content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a"}]}}
+        last = {"type": "result", "subtype": "error_max_turns", "num_turns": 1, "session_id": "c"}
+        begin = {"type": "system", "subtype": "init", "tools": [], "session_id": "c", "uuid": "1"}
+        (self.folder / "lines").write_text("".join(json.dumps(one) + "\n" for one in (begin, answer, result, last)))
+        code, output, _ = self.run_to_end("sh", "-c", "cat lines; exit 1")
+        self.assertEqual((code, output), (1, (self.folder / "lines").read_bytes()))
+        kinds = [e["kind"] for e in self.events() if e["kind"] != "heartbeat" and not e.get("late")]
+        self.assertEqual(kinds, ["start", "tool_call", "tool_result", "idle", "end"])
+        self.assertEqual(self.outcome(), ("incomplete", "max_iterations_reached", None))
+
     def test_progress_on_the_icon_is_a_state_change_when_it_changes(self):
         script = "for p in 10 10 50; do printf '\\033]9;4;1;%s\\007' $p; read x; done; printf '\\033]9;4;0\\033\\\\'"
         process = self.start("bash", "-c", script, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -8,6 +8,7 @@
 #include "wrapper/output_watch.h"
 #include "wrapper/recognition.h"
 #include "wrapper/terminal_progress.h"
+#include "wrapper/wrapper.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -127,13 +128,116 @@ TEST(OutputWatch, reports_all_events_but_only_a_limited_number_of_lines_per_seco
   OutputWatch watch(*Recognition::of({"x"}, true), tally, [&](const Report& report) {
     ++(report.kind == ReportKind::message ? messages : changes);
   });
-  for (int n = 0; n < 1'000; ++n) watch.feed("x\n{\"kind\":\"message\"}\n");
+  for (int n = 0; n < 1'000; ++n)
+    watch.feed("x" + std::to_string(n) + "\n{\"kind\":\"message\"}\n");
   watch.feed("x");
   watch.finish();
   EXPECT_EQ(messages, 1'000);
   EXPECT_GE(changes, OutputWatch::reported_per_second_max);
   EXPECT_LT(changes, 1'000);
   EXPECT_EQ(tally.lines, 2'000U);
+}
+
+TEST(OutputWatch, takes_no_line_as_progress_that_says_nothing_new) {
+  OutputTally tally;
+  int changes = 0;
+  OutputWatch watch(*Recognition::of({"ok"}, false), tally, [&](const Report&) { ++changes; });
+  for (int n = 0; n < 50; ++n) {
+    const auto second = std::to_string(10 + n);
+    watch.feed("ok\n2026-11-29 10:00:" + second + " ok, waiting\n");
+  }
+  EXPECT_EQ(changes, 2);
+  watch.feed("ok 1\nok 2\n");
+  EXPECT_EQ(changes, 4);
+}
+
+/// Lines of `claude -p --output-format stream-json`.
+const std::string stream_begin =
+    R"({"type":"system","subtype":"init","session_id":"c-1","tools":["Bash"],"model":"m","uuid":"u1"})"
+    "\n";
+const std::string stream_call =
+    R"({"type":"assistant","message":{"id":"m1","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"make"}}],"usage":{"input_tokens":3,"output_tokens":4}},"parent_tool_use_id":null,"session_id":"c-1","uuid":"u2"})"
+    "\n";
+const std::string stream_child =
+    R"({"type":"assistant","message":{"id":"m9","role":"assistant","content":[{"type":"tool_use","id":"t9","name":"Read","input":{}}]},"parent_tool_use_id":"t1","session_id":"c-1","uuid":"u3"})"
+    "\n";
+
+std::string stream_result(const std::string& text) {
+  return R"({"type":"user","message":{"role":"user","content":[{"tool_use_id":"t1","type":"tool_result","content":")" +
+         text + R"("}]},"parent_tool_use_id":null,"session_id":"c-1","uuid":"u4"})" + "\n";
+}
+
+std::string stream_end(const std::string& subtype) {
+  return R"({"type":"result","subtype":")" + subtype +
+         R"(","is_error":false,"num_turns":2,"result":"Done","session_id":"c-1"})" + "\n";
+}
+
+struct StreamHeard {
+  std::string kinds{};
+  std::optional<Outcome> end{};
+};
+
+StreamHeard heard_of(const std::vector<std::string>& pieces) {
+  StreamHeard heard;
+  OutputTally tally;
+  OutputWatch watch(*Recognition::of({}, false), tally, [&](const Report& report) {
+    heard.kinds += (heard.kinds.empty() ? "" : " ") + std::string(name_of(report.kind));
+    if (!report.call_id.empty()) heard.kinds += ":" + report.call_id;
+  });
+  for (const auto& piece : pieces) watch.feed(piece);
+  watch.finish();
+  heard.end = watch.stated_end();
+  return heard;
+}
+
+TEST(AgentStream, is_read_as_it_passes) {
+  const auto text = "make: done\r\n{\"a\":1}\n" + stream_begin + stream_call + stream_child +
+                    "a word between\n" + stream_result("ok") + stream_end("success");
+  std::mt19937_64 random(test::random_seed());
+  const auto heard = heard_of(cut(text, random));
+  EXPECT_EQ(heard.kinds, "tool_call:t1 budget tool_result:t1 idle");
+  ASSERT_TRUE(heard.end);
+  EXPECT_EQ(heard.end->kind, OutcomeKind::completed);
+}
+
+TEST(AgentStream, says_how_its_run_ended) {
+  const auto heard = heard_of({stream_begin, stream_call, stream_end("error_max_turns")});
+  ASSERT_TRUE(heard.end);
+  EXPECT_EQ(heard.end->kind, OutcomeKind::incomplete);
+  EXPECT_FALSE(heard_of({stream_begin, stream_call}).end) << "it was ended before";
+}
+
+TEST(AgentStream, may_have_long_lines) {
+  const std::string image(3UL * LineReader::line_bytes_max, 'x');
+  EXPECT_EQ(heard_of({stream_begin, stream_call, stream_result(image)}).kinds,
+            "tool_call:t1 budget tool_result:t1");
+}
+
+TEST(AgentStream, is_nothing_else) {
+  const std::string foreign =
+      R"({"type":"assistant","session_id":"x","message":{"role":"assistant","content":"hi"}})"
+      "\n";
+  EXPECT_EQ(heard_of({foreign, R"({"type":"system"})", "\n", "{broken\n"}).kinds, "");
+  std::string text;
+  for (int n = 0; n < AgentStream::lines_before_max; ++n) text += "{}\n";
+  EXPECT_EQ(heard_of({text, stream_begin, stream_call}).kinds, "") << "the output began otherwise";
+}
+
+TEST(WrapEnd, takes_an_agents_word_unless_the_code_denies_it) {
+  const Outcome done{.kind = OutcomeKind::completed, .reason = "task_complete"};
+  const Outcome tired{.kind = OutcomeKind::incomplete, .reason = "max_iterations_reached"};
+  WrapEnd end;
+  end.code = 0;
+  end.stated = tired;
+  EXPECT_EQ(end.outcome({}).kind, tired.kind);
+  end.code = 1;
+  EXPECT_EQ(end.outcome({}).kind, tired.kind);
+  end.stated = done;
+  EXPECT_EQ(end.outcome({}).kind, OutcomeKind::failed);
+  end.code.reset();
+  end.signal = 9;
+  end.stated = tired;
+  EXPECT_EQ(end.outcome({}).kind, OutcomeKind::failed);
 }
 
 }  // namespace

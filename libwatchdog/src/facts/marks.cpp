@@ -20,8 +20,10 @@ enum Flag : unsigned {
   worded = 128
 };
 
-/// Flags of a last byte, which is left out without them.
+/// Flags of a last byte. It is there where `has_later` is set in the count of shingles.
 enum LaterFlag : unsigned { waits = 1, reads_only = 2 };
+constexpr unsigned has_later = 128;
+static_assert(Marks::shingles_max < has_later);
 
 template <class Number>
 void put(std::string& bytes, Number number) {
@@ -58,10 +60,10 @@ std::string encoded(const Marks& marks) {
     put(bytes, field.value);
     put(bytes, static_cast<std::uint8_t>(field.atomic));
   }
-  put(bytes, static_cast<std::uint8_t>(marks.shingles.size()));
+  const unsigned later = (marks.waits ? waits : 0U) | (marks.reads_only ? reads_only : 0U);
+  put(bytes, static_cast<std::uint8_t>(marks.shingles.size() | (later != 0 ? has_later : 0U)));
   for (const auto shingle : marks.shingles) put(bytes, shingle);
   if (marks.exit_code != 0) put(bytes, marks.exit_code);
-  const unsigned later = (marks.waits ? waits : 0U) | (marks.reads_only ? reads_only : 0U);
   if (later != 0) put(bytes, static_cast<std::uint8_t>(later));
   return bytes;
 }
@@ -92,14 +94,17 @@ std::optional<Marks> decoded_marks(std::string_view bytes) {
     }
     field.atomic = atomic != 0;
   }
-  if (!read_number(bytes, count) || count > Marks::shingles_max) return std::nullopt;
+  if (!read_number(bytes, count)) return std::nullopt;
+  const bool later_follows = (count & has_later) != 0;
+  count &= has_later - 1;
+  if (count > Marks::shingles_max) return std::nullopt;
   marks.shingles.resize(count);
   for (auto& shingle : marks.shingles) {
     if (!read_number(bytes, shingle)) return std::nullopt;
   }
   if ((flags & exited) != 0 && !read_number(bytes, marks.exit_code)) return std::nullopt;
   std::uint8_t later = 0;
-  if (!bytes.empty() && !read_number(bytes, later)) return std::nullopt;
+  if (later_follows && !read_number(bytes, later)) return std::nullopt;
   marks.waits = (later & waits) != 0;
   marks.reads_only = (later & reads_only) != 0;
   return marks;
