@@ -32,6 +32,16 @@ struct Reach {
   std::string message;
 };
 
+/// Of an agent that a call holds up: it asks for nothing before the call is over. Empty: none does.
+std::string held_up(const History& history) {
+  if (history.lifecycle != Lifecycle::running || history.open_calls->empty()) return {};
+  const auto& call = history.open_calls->back();
+  return " Until its call " + (call.name.empty() ? std::string("of a tool") : call.name.str()) +
+         " is over it asks for nothing. If that hangs, `cancel --kill` ends the agent with all that"
+         " it runs" +
+         (history.pid > 0 ? "." : "; its process must be known for that.");
+}
+
 Reach reach_of(const SessionRow& row, const History& history, bool ends) {
   const auto label = row.spec.labels.find("via");
   const std::string_view via =
@@ -43,7 +53,8 @@ Reach reach_of(const SessionRow& row, const History& history, bool ends) {
   if (ends && !rested) return {"ended", "cancelled at once: no process was working on it"};
   if (via == "hooks")
     return {"hooks", std::string(ends ? "cancelled at once: it was idle." : "cancel requested.") +
-                         " Each further call and prompt that its hooks ask for is denied."};
+                         " Each further call and prompt that its hooks ask for is denied." +
+                         held_up(history)};
   if (via == "proxy")
     return {"proxy", std::string(ends ? "cancelled at once: it was idle." : "cancel requested.") +
                          " Its next request to its model is denied."};

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
@@ -32,6 +34,25 @@ std::string doing(const json& turn) {
   return text;
 }
 
+/// Open calls of sessions that report no turns, such as those of hooks: nothing ends such a call
+/// alone.
+Result<Table> other_calls(Endpoint& endpoint, const std::set<std::string>& with_turns) {
+  Table table({"SESSION", "AGENT", "CALL", "ELAPSED"}, {1});
+  const auto body =
+      endpoint.ask(Method::get, "/api/autonomous/sessions?lifecycle=running&limit=1000");
+  if (!body) return body.error();
+  const auto list = json::parse(*body);
+  for (const auto& row : list["sessions"]) {
+    const auto& tool = row["tool"];
+    if (!tool.is_object() || with_turns.contains(shown(row, "sessionId"))) continue;
+    const auto elapsed =
+        row.value("now", std::int64_t{0}) - tool.value("startedAt", std::int64_t{0});
+    table.add({shown(row, "sessionId"), shown(row, "agent"), shown(tool, "name"),
+               lasting(std::max<std::int64_t>(elapsed, 0))});
+  }
+  return table;
+}
+
 }  // namespace
 
 static int turns(const TurnsOptions& options) {
@@ -42,7 +63,9 @@ static int turns(const TurnsOptions& options) {
   if (!body) return complain(body.error());
   Table table({"TURN", "SESSION", "AGENT", "ELAPSED", "CALLS", "TOOL"}, {2});
   const auto list = json::parse(*body);
+  std::set<std::string> with_turns;
   for (const auto& turn : list["turns"]) {
+    with_turns.insert(shown(turn, "sessionId"));
     if (options.json) {
       print_json(turn.dump());
     } else {
@@ -50,13 +73,23 @@ static int turns(const TurnsOptions& options) {
                  lasting(turn["elapsedMs"]), shown(turn, "toolCallCount"), doing(turn)});
     }
   }
-  if (!options.json) print(table.is_empty() ? "no running turns\n" : table.text(terminal_width()));
+  if (options.json) return exit_done;
+  print(table.is_empty() ? "no running turns\n" : table.text(terminal_width()));
+  const auto calls = other_calls(*endpoint, with_turns);
+  if (!calls) return complain(calls.error());
+  if (calls->is_empty()) return exit_done;
+  print("\n" + calls->text(terminal_width()));
+  note(
+      "These calls belong to no turn. A call ends with its agent: watchdog-monitor cancel SESSION "
+      "--kill",
+      false);
   return exit_done;
 }
 
 void add_turns(CommandLine& line) {
   const auto options = std::make_shared<TurnsOptions>();
-  auto* command = line.app.add_subcommand("turns", "List running turns, newest session first");
+  auto* command =
+      line.app.add_subcommand("turns", "List running turns and calls, newest session first");
   command->add_option("--limit", options->limit, "Largest number to show")
       ->capture_default_str()
       ->check(integer(1, 1'000));

@@ -194,6 +194,18 @@ std::string ServerWatch::State::process_words() const {
   return is_idle() ? "its process has done nothing for " + span_of(lasts(idle)) : in_words(process);
 }
 
+/// The state of the requests before it.
+std::string ServerWatch::State::queue_words() const {
+  const auto others = any_moved      ? std::string("others move")
+                      : running == 0 ? std::string("the server works on none")
+                      : lasts(still) < Millis{1'000}
+                          ? std::string("others have not moved yet")
+                          : "others have not moved for " + span_of(lasts(still));
+  if (queued.value_or(0) == 0) return any_moved ? "the server works for others" : others;
+  return counted_as(*queued, "request") + (*queued == 1 ? " is" : " are") + " queued, and " +
+         others;
+}
+
 std::string ServerWatch::State::silence_of(const TrackedRequest& kept) const {
   const auto& longest = kept.is_writing ? writing_gap : reading_gap;
   const auto lasted = lasts(kept.quiet);
@@ -239,8 +251,11 @@ std::string ServerWatch::State::sign_of_hang(const TrackedRequest& kept,
       is_over(kept.quiet, limits.gap_prior, is_idle()))
     return no_slot;
   const auto bound = bound_of(kept);
-  if (!is_over(kept.quiet, bound, is_seen())) return {};
-  if (is_idle() && is_over(idle, bound, true)) {
+  const auto idle_bound = idle_bound_of(kept);
+  if (is_over(unserved, idle_bound, true) && is_over(kept.quiet, idle_bound, true))
+    return "the server counts " + counted_as(queued.value_or(0), "queued request") +
+           ", and works on none";
+  if (is_idle() && is_over(idle, idle_bound, true) && is_over(kept.quiet, idle_bound, true)) {
     if (sample.slots == Asked::waiting)
       return "/slots is unanswered for " + span_of(sample.slots_waiting) + ", and " +
              process_words();
@@ -248,6 +263,7 @@ std::string ServerWatch::State::sign_of_hang(const TrackedRequest& kept,
     if (sample.is_loading) return "it says that it loads its model, and " + process_words();
     return process_words();
   }
+  if (!is_over(kept.quiet, bound, is_seen())) return {};
   if (has_slots && kept.slot) return sign_of_slot(kept);
   // A prompt may be counted when it is read whole, and anybody's may be read now.
   const bool is_known = kept.written_moves >= 2 && running.value_or(0) == 1;
@@ -310,13 +326,10 @@ void ServerWatch::State::conclude(TrackedRequest& kept, const ServerSample& samp
   }
   if (!moves_now && waits_for_others(kept)) {
     const bool is_sure = kept.shared == 0;
-    excuse(kept);
+    // A queue that nobody serves excuses no silence.
+    if (any_moved || running.value_or(1) > 0) excuse(kept);
     if (!is_sure) return is(ServerState::working, sharing_words(kept));
-    return is(ServerState::queued,
-              queued.value_or(0) > 0
-                  ? "it waits for its turn: " + counted_as(*queued, "request") +
-                        (*queued == 1 ? " is" : " are") + " queued, and others move"
-                  : "it waits for its turn: the server works for others");
+    return is(ServerState::queued, "it waits for its turn: " + queue_words());
   }
   if (moves_now || is_held(kept)) {
     finding.evidence = with_estimate(kept);
@@ -381,6 +394,8 @@ std::vector<ServerFinding> ServerWatch::look(const ServerSample& sample,
   }
   state.any_moved ? void(state.still = state.begun()) : state.extend(state.still);
   state.fold_silence(sample);
+  const bool is_unserved = state.queued.value_or(0) > 0 && state.running == 0 && !state.any_moved;
+  is_unserved ? state.extend(state.unserved) : void(state.unserved = state.begun());
   if (state.any_moved && state.is_seen())
     state.idle_moves = state.is_idle() ? state.idle_moves + 1 : 0;
   std::vector<ServerFinding> findings;
