@@ -69,14 +69,17 @@ constexpr Millis allowed_after{2'000};
 /// Clocks of processes and of the store differ by some ticks.
 constexpr Millis margin{300};
 
-/// True if the session waits until a person allows a command.
+/// True if the session waits until a person allows a command, and no other call runs that may start
+/// processes.
 bool waits_for_command(const History& history) {
   const auto& notes = *history.notes;
   if (history.lifecycle != Lifecycle::waiting || notes.waiting_for != wait_reports::approval)
     return false;
   const auto& calls = *history.open_calls;
   const auto asked = std::ranges::find(calls, notes.wait_call, &OpenCall::seq);
-  return asked != calls.end() && purpose_of_tool(asked->name) == ToolPurpose::command;
+  if (asked == calls.end() || purpose_of_tool(asked->name) != ToolPurpose::command) return false;
+  const auto is_other = [&](const OpenCall& call) { return call.seq != asked->seq; };
+  return std::ranges::none_of(calls, is_other);
 }
 
 Millis since_boot_of(const ProcessSample& process) {
@@ -84,12 +87,14 @@ Millis since_boot_of(const ProcessSample& process) {
   return Millis{process.start_ticks * 1'000 / std::max<std::int64_t>(ticks_per_second, 1)};
 }
 
-/// A process that began below the agent after the question, and still runs; null: there is none.
+/// A process that the agent itself started after the question, and that still runs; null: there is
+/// none. What its helpers start says nothing: a browser starts processes at any time.
 const ProcessSample* began_after(const ProcessTree& tree, Millis asked_for) {
   const auto now = system_clock().since_boot();
   const auto found = std::ranges::find_if(tree.children, [&](const ProcessSample& child) {
     const auto age = now - since_boot_of(child);
-    return child.state != 'Z' && age >= allowed_after && age + margin < asked_for;
+    const bool is_own = child.parent == tree.root.pid;
+    return is_own && child.state != 'Z' && age >= allowed_after && age + margin < asked_for;
   });
   return found == tree.children.end() ? nullptr : &*found;
 }
