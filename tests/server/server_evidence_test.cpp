@@ -213,45 +213,6 @@ TEST(ServerEvidence, s5_who_waits_for_others_that_move_is_queued) {
   EXPECT_TRUE(says(bench.why(2), "1 request is queued")) << bench.why(2);
 }
 
-/// After a request whose longest gap was one look, the engine dies.
-Millis hung_after(std::optional<std::int64_t> queued, bool is_seen) {
-  Bench bench;
-  bench.sample.metrics = Asked::answered;
-  for (int i = 0; i < 60; ++i) {
-    bench.look([&] {
-      bench.open[1].pieces += 1;
-      bench.sample.running = 1;
-      if (is_seen) bench.uses_cpu();
-    });
-  }
-  bench.open = {{2, {.since = bench.sample.at}}};
-  for (int looks = 1; looks < 2'000; ++looks) {
-    bench.look([&] {
-      bench.sample.running = queued ? std::optional<std::int64_t>(0) : std::nullopt;
-      bench.sample.queued = queued;
-      if (is_seen) bench.idles();
-    });
-    if (bench.state(2) == S::hung) return looks * look_gap;
-    if (queued && looks == 3) {
-      EXPECT_EQ(bench.state(2), S::queued);
-      EXPECT_TRUE(says(bench.why(2), "3 requests are queued, and the server works on none"))
-          << bench.why(2);
-    }
-  }
-  return {};
-}
-
-TEST(ServerEvidence, s5_a_queue_that_nobody_serves_excuses_no_silence) {
-  for (const auto& [queued, is_seen] : {std::pair{std::optional<std::int64_t>{}, true},
-                                        std::pair{std::optional<std::int64_t>(3), true},
-                                        std::pair{std::optional<std::int64_t>(3), false}}) {
-    const auto after = hung_after(queued, is_seen);
-    EXPECT_GE(after, 120'000ms) << queued.value_or(0) << is_seen;
-    EXPECT_LE(after, 120'000ms + 2 * look_gap) << queued.value_or(0) << is_seen;
-  }
-  EXPECT_EQ(hung_after({}, false), 0ms) << "nothing is known";
-}
-
 TEST(ServerEvidence, a_queue_that_is_not_reported_is_known_by_slots_that_all_work) {
   Bench bench;
   bench.open[2] = {.since = bench.sample.at + Millis{1}};

@@ -44,6 +44,17 @@ std::string sharing_words(const TrackedRequest& kept) {
          counted_as(kept.sharers, "request") + ", and does not tell on which";
 }
 
+/// The state of the requests before it.
+std::string words_for_queue(std::int64_t queued, bool is_served, const Silence& all) {
+  const auto still = all.lasts(all.still);
+  const auto others = all.any_moved           ? std::string("others move")
+                      : !is_served            ? std::string("the server works on none")
+                      : still < Millis{1'000} ? std::string("others have not moved yet")
+                                              : "others have not moved for " + span_of(still);
+  if (queued == 0) return all.any_moved ? "the server works for others" : others;
+  return counted_as(queued, "request") + (queued == 1 ? " is" : " are") + " queued, and " + others;
+}
+
 }  // namespace
 
 void ServerWatch::State::fold_time(Instant at) {
@@ -194,18 +205,6 @@ std::string ServerWatch::State::process_words() const {
   return is_idle() ? "its process has done nothing for " + span_of(lasts(idle)) : in_words(process);
 }
 
-/// The state of the requests before it.
-std::string ServerWatch::State::queue_words() const {
-  const auto others = any_moved      ? std::string("others move")
-                      : running == 0 ? std::string("the server works on none")
-                      : lasts(still) < Millis{1'000}
-                          ? std::string("others have not moved yet")
-                          : "others have not moved for " + span_of(lasts(still));
-  if (queued.value_or(0) == 0) return any_moved ? "the server works for others" : others;
-  return counted_as(*queued, "request") + (*queued == 1 ? " is" : " are") + " queued, and " +
-         others;
-}
-
 std::string ServerWatch::State::silence_of(const TrackedRequest& kept) const {
   const auto& longest = kept.is_writing ? writing_gap : reading_gap;
   const auto lasted = lasts(kept.quiet);
@@ -329,7 +328,8 @@ void ServerWatch::State::conclude(TrackedRequest& kept, const ServerSample& samp
     // A queue that nobody serves excuses no silence.
     if (any_moved || running.value_or(1) > 0) excuse(kept);
     if (!is_sure) return is(ServerState::working, sharing_words(kept));
-    return is(ServerState::queued, "it waits for its turn: " + queue_words());
+    return is(ServerState::queued,
+              "it waits for its turn: " + words_for_queue(queued.value_or(0), running != 0, *this));
   }
   if (moves_now || is_held(kept)) {
     finding.evidence = with_estimate(kept);

@@ -160,7 +160,6 @@ struct ServerWatch::State : Silence {
                                          const ServerSample& sample) const;
   [[nodiscard]] std::string silence_of(const TrackedRequest& kept) const;
   [[nodiscard]] std::string process_words() const;
-  [[nodiscard]] std::string queue_words() const;
   [[nodiscard]] Evidence with_estimate(const TrackedRequest& kept) const;
   void conclude(TrackedRequest& kept, const ServerSample& sample, ServerFinding& finding);
 };
