@@ -413,8 +413,8 @@ TEST(Executor, a_call_that_must_not_run_twice_is_refused_for_the_turn_after_a_ti
   bench.add({.name = "look", .effect = Effect::none}, stops);
   bench.add({.name = "undeclared"}, stops);
   bench.add({.name = "said_so", .retry_on_timeout = false}, stops);
-  // Some time of this machine for each minute of the clock: a call that is told to stop and has not
-  // returned two seconds later would be given up.
+  // The machine gets some time for each minute of the clock. A call that does not return within two
+  // seconds after the request to stop would be given up.
   const auto over = [&](std::future<CallReport>& call) {
     while (call.wait_for(100ms) != std::future_status::ready) bench.advance(60s);
     return call.get();
