@@ -341,9 +341,10 @@ TEST(LeaseRule, keeps_one_owner_through_kills_pauses_partitions_and_set_clocks) 
   EXPECT_GT(simulation.refused, 0) << "some slept past their leases, and were refused";
   EXPECT_EQ(simulation.wrong, 0);
   EXPECT_GT(simulation.longest_gap, 5s);
-  // A lease of 15 s, and then somebody who may take it: at once, or after another one gave it up,
-  // which it does every 5 s by a clock that is 2 % wrong, and up to 0.1 s later.
-  EXPECT_LE(simulation.longest_gap, lease_for + lease_renewed_every * 102 / 100 + 200ms);
+  // A lease of 15 s, and then somebody who may take it: at once, or after another one gave it up.
+  // The next fault may hit the one who takes it, and then all of that comes once more.
+  constexpr Millis once = lease_for + lease_renewed_every * 102 / 100 + 200ms;
+  EXPECT_LE(simulation.longest_gap, 2 * once);
   EXPECT_GT(simulation.skews, 5);
   std::printf("%d faults, %lld acts, %lld refused, longest without an owner %lld ms\n",
               simulation.faults, static_cast<long long>(simulation.acts),
