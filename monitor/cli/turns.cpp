@@ -36,7 +36,8 @@ std::string doing(const json& turn) {
 
 /// Open calls of sessions that report no turns, such as those of hooks: nothing ends such a call
 /// alone.
-Result<Table> other_calls(Endpoint& endpoint, const std::set<std::string>& with_turns) {
+Result<Table> other_calls(Endpoint& endpoint, const std::set<std::string>& with_turns,
+                          int count_max) {
   Table table({"SESSION", "AGENT", "CALL", "ELAPSED"}, {1});
   const auto body =
       endpoint.ask(Method::get, "/api/autonomous/sessions?lifecycle=running&limit=1000");
@@ -45,6 +46,7 @@ Result<Table> other_calls(Endpoint& endpoint, const std::set<std::string>& with_
   for (const auto& row : list["sessions"]) {
     const auto& tool = row["tool"];
     if (!tool.is_object() || with_turns.contains(shown(row, "sessionId"))) continue;
+    if (count_max-- == 0) break;
     const auto elapsed =
         row.value("now", std::int64_t{0}) - tool.value("startedAt", std::int64_t{0});
     table.add({shown(row, "sessionId"), shown(row, "agent"), shown(tool, "name"),
@@ -75,7 +77,7 @@ static int turns(const TurnsOptions& options) {
   }
   if (options.json) return exit_done;
   print(table.is_empty() ? "no running turns\n" : table.text(terminal_width()));
-  const auto calls = other_calls(*endpoint, with_turns);
+  const auto calls = other_calls(*endpoint, with_turns, options.limit);
   if (!calls) return complain(calls.error());
   if (calls->is_empty()) return exit_done;
   print("\n" + calls->text(terminal_width()));
@@ -88,8 +90,8 @@ static int turns(const TurnsOptions& options) {
 
 void add_turns(CommandLine& line) {
   const auto options = std::make_shared<TurnsOptions>();
-  auto* command =
-      line.app.add_subcommand("turns", "List running turns and calls, newest session first");
+  auto* command = line.app.add_subcommand(
+      "turns", "List running turns, and calls of agents that report no turns");
   command->add_option("--limit", options->limit, "Largest number to show")
       ->capture_default_str()
       ->check(integer(1, 1'000));

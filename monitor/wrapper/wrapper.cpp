@@ -74,9 +74,10 @@ Outcome WrapEnd::outcome(const std::optional<CancelRequest>& cancel) const {
             .reason = std::string(reasons::cancelled),
             .error = cancel->reason,
             .subject = cancel->by};
-  // An agent's own word is more exact than a code. A signal or a code that denies it counts more.
-  if (stated && error.empty() && !signal && (code == 0 || stated->kind != OutcomeKind::completed))
-    return *stated;
+  // An agent's own word is more exact than a code. A signal or a code that denies it counts more:
+  // the agent may be a part of the command.
+  const auto denied = code == 0 ? OutcomeKind::failed : OutcomeKind::completed;
+  if (stated && error.empty() && !signal && stated->kind != denied) return *stated;
   if (code == 0) return {OutcomeKind::completed, std::string(reasons::task_complete), {}};
   auto how = error;
   if (how.empty() && signal)

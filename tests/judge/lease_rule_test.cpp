@@ -341,8 +341,8 @@ TEST(LeaseRule, keeps_one_owner_through_kills_pauses_partitions_and_set_clocks) 
   EXPECT_GT(simulation.refused, 0) << "some slept past their leases, and were refused";
   EXPECT_EQ(simulation.wrong, 0);
   EXPECT_GT(simulation.longest_gap, 5s);
-  // A lease of 15 s, and then somebody who may take it: at once, or after another one gave it up.
-  // The next fault may hit the one who takes it, and then all of that comes once more.
+  // A lease lasts 15 s. Then a monitor takes the shard, at once or after another one gave it up.
+  // The next fault may stop the monitor that takes the shard. Then the gap is twice as long.
   constexpr Millis once = lease_for + lease_renewed_every * 102 / 100 + 200ms;
   EXPECT_LE(simulation.longest_gap, 2 * once);
   EXPECT_GT(simulation.skews, 5);

@@ -175,6 +175,7 @@ std::string stream_end(const std::string& subtype) {
 struct StreamHeard {
   std::string kinds{};
   std::optional<Outcome> end{};
+  std::vector<std::string> hook_ids{};  ///< Of events that the agent's hooks report as well.
 };
 
 StreamHeard heard_of(const std::vector<std::string>& pieces) {
@@ -183,6 +184,7 @@ StreamHeard heard_of(const std::vector<std::string>& pieces) {
   OutputWatch watch(*Recognition::of({}, false), tally, [&](const Report& report) {
     heard.kinds += (heard.kinds.empty() ? "" : " ") + std::string(name_of(report.kind));
     if (!report.call_id.empty()) heard.kinds += ":" + report.call_id;
+    if (report.event_id.starts_with("hook:")) heard.hook_ids.push_back(report.event_id);
   });
   for (const auto& piece : pieces) watch.feed(piece);
   watch.finish();
@@ -196,6 +198,8 @@ TEST(AgentStream, is_read_as_it_passes) {
   std::mt19937_64 random(test::random_seed());
   const auto heard = heard_of(cut(text, random));
   EXPECT_EQ(heard.kinds, "tool_call:t1 budget tool_result:t1 idle");
+  EXPECT_EQ(heard.hook_ids,
+            (std::vector<std::string>{"hook:PreToolUse:t1", "hook:PostToolUse:t1"}));
   ASSERT_TRUE(heard.end);
   EXPECT_EQ(heard.end->kind, OutcomeKind::completed);
 }
@@ -218,6 +222,11 @@ TEST(AgentStream, is_nothing_else) {
       R"({"type":"assistant","session_id":"x","message":{"role":"assistant","content":"hi"}})"
       "\n";
   EXPECT_EQ(heard_of({foreign, R"({"type":"system"})", "\n", "{broken\n"}).kinds, "");
+  EXPECT_EQ(heard_of({stream_call, stream_result("ok")}).kinds, "") << "it has no begin";
+  const std::string transcript =
+      R"({"type":"user","sessionId":"x","uuid":"u","message":{"role":"user","content":"init"}})"
+      "\n";
+  EXPECT_EQ(heard_of({transcript}).kinds, "") << "a command prints a file";
   std::string text;
   for (int n = 0; n < AgentStream::lines_before_max; ++n) text += "{}\n";
   EXPECT_EQ(heard_of({text, stream_begin, stream_call}).kinds, "") << "the output began otherwise";
@@ -234,6 +243,11 @@ TEST(WrapEnd, takes_an_agents_word_unless_the_code_denies_it) {
   EXPECT_EQ(end.outcome({}).kind, tired.kind);
   end.stated = done;
   EXPECT_EQ(end.outcome({}).kind, OutcomeKind::failed);
+  const Outcome broken{.kind = OutcomeKind::failed, .reason = "error", .error = "overloaded"};
+  end.stated = broken;
+  EXPECT_EQ(end.outcome({}).error, "overloaded");
+  end.code = 0;
+  EXPECT_EQ(end.outcome({}).kind, OutcomeKind::completed) << "the command went on without it";
   end.code.reset();
   end.signal = 9;
   end.stated = tired;

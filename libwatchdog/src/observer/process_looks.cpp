@@ -69,8 +69,8 @@ constexpr Millis allowed_after{2'000};
 /// Clocks of processes and of the store differ by some ticks.
 constexpr Millis margin{300};
 
-/// True if the session waits until a person allows a command, and no other call runs that may start
-/// processes.
+/// True if the session waits until a person allows a command, and has no other open call: that may
+/// start processes.
 bool waits_for_command(const History& history) {
   const auto& notes = *history.notes;
   if (history.lifecycle != Lifecycle::waiting || notes.waiting_for != wait_reports::approval)
@@ -88,7 +88,7 @@ Millis since_boot_of(const ProcessSample& process) {
 }
 
 /// A process that the agent itself started after the question, and that still runs; null: there is
-/// none. What its helpers start says nothing: a browser starts processes at any time.
+/// none. Processes of its helpers say nothing: a browser starts some at any time.
 const ProcessSample* began_after(const ProcessTree& tree, Millis asked_for) {
   const auto now = system_clock().since_boot();
   const auto found = std::ranges::find_if(tree.children, [&](const ProcessSample& child) {

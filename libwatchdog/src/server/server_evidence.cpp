@@ -250,10 +250,12 @@ std::string ServerWatch::State::sign_of_hang(const TrackedRequest& kept,
       is_over(kept.quiet, limits.gap_prior, is_idle()))
     return no_slot;
   const auto bound = bound_of(kept);
-  const auto idle_bound = idle_bound_of(kept);
-  if (is_over(unserved, idle_bound, true) && is_over(kept.quiet, idle_bound, true))
+  const auto short_bound = short_bound_of(kept);
+  if (is_over(unserved, short_bound, true) && is_over(kept.quiet, short_bound, true))
     return "the server counts " + counted_as(queued.value_or(0), "queued request") +
            ", and works on none";
+  // A GPU that is not seen may be reading the prompt while the process waits for it.
+  const auto idle_bound = sample.gpu_percent ? short_bound : bound;
   if (is_idle() && is_over(idle, idle_bound, true) && is_over(kept.quiet, idle_bound, true)) {
     if (sample.slots == Asked::waiting)
       return "/slots is unanswered for " + span_of(sample.slots_waiting) + ", and " +
@@ -394,7 +396,10 @@ std::vector<ServerFinding> ServerWatch::look(const ServerSample& sample,
   }
   state.any_moved ? void(state.still = state.begun()) : state.extend(state.still);
   state.fold_silence(sample);
-  const bool is_unserved = state.queued.value_or(0) > 0 && state.running == 0 && !state.any_moved;
+  // A busy process may prepare to serve them.
+  const bool may_begin = state.any_moved || sample.is_loading || sample.is_sleeping ||
+                         state.process.does == ProcessSign::busy;
+  const bool is_unserved = state.queued.value_or(0) > 0 && state.running == 0 && !may_begin;
   is_unserved ? state.extend(state.unserved) : void(state.unserved = state.begun());
   if (state.any_moved && state.is_seen())
     state.idle_moves = state.is_idle() ? state.idle_moves + 1 : 0;

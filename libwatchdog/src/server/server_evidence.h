@@ -154,7 +154,7 @@ struct ServerFinding {
 ///    than any of them has done before.
 ///  * The process is not visible, and the server has no slots. Its totals stand still while the
 ///    request is the only one that writes.
-///  * The server counts queued requests, works on none, and its totals stand still.
+///  * The server counts queued requests and works on none, and its process is not busy.
 /// A busy process alone makes it `working`, however long. One that is idle while answers come only
 /// forwards them, and counts as not visible. A stopped process is hung at once. An answer of the
 /// server is not a sign of movement. If it does not answer for longer than its longest gap, what is

@@ -63,7 +63,7 @@ struct Silence {
   HangThresholds limits;
   Millis now{}, before{};  ///< All of the time looked at, by this look and by the one before.
   LookRun idle, still;     ///< Of the process; of all requests together.
-  LookRun unserved;        ///< Looks at which requests are queued and none is in work.
+  LookRun unserved;        ///< Requests are queued, none is in work, and nothing prepares for them.
   LookRun unanswered;      ///< Looks without an answer, and without a movement.
   std::optional<Millis> reading_gap, writing_gap;  ///< Between two movements, the longest so far.
   // Of the look that is being taken:
@@ -93,11 +93,11 @@ struct Silence {
   }
   /// As `bound_of`, with a sign that nobody works on the request, so that its phase does not
   /// matter: two minutes suffice where all gaps before were short.
-  [[nodiscard]] Millis idle_bound_of(const TrackedRequest& kept) const {
-    constexpr Millis idle_min{120'000};
+  [[nodiscard]] Millis short_bound_of(const TrackedRequest& kept) const {
+    constexpr Millis short_min{120'000};
     if (!writing_gap && !reading_gap) return bound_of(kept);
     const auto longest = std::max(writing_gap.value_or(Millis{}), reading_gap.value_or(Millis{}));
-    return std::min(bound_of(kept), std::max(idle_min, bound_of(longest)));
+    return std::min(bound_of(kept), std::max(short_min, bound_of(longest)));
   }
   /// The server answers nothing, for longer than a request ever stood still.
   [[nodiscard]] bool is_unheard(Millis longest_gap) const {
