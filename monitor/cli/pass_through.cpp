@@ -97,6 +97,10 @@ Result<std::unique_ptr<PassThrough>> PassThrough::start(
          if (!owner) return std::nullopt;
          return facts_of(*owner);
        },
+       .session_of_process =
+           [](const ProcessFacts& process) {
+             return variable_of(static_cast<pid_t>(process.pid), "WATCHDOG_SESSION");
+           },
        .listener =
            [observation_writer = made->observation_writer_.get()](Observation observation) {
              observation_writer->add(std::move(observation));

@@ -287,6 +287,16 @@ Millis started_at(const ServerProcess& process) {
   return Millis{process.start_ticks * 1'000 / std::max<std::int64_t>(ticks_per_second, 1)};
 }
 
+std::string variable_of(pid_t pid, std::string_view name) {
+  constexpr std::size_t environment_bytes_max = 256U << 10U;
+  const auto all = '\0' + beginning_of(folder_of(pid) / "environ", environment_bytes_max);
+  const auto begin = '\0' + std::string(name) + '=';
+  const auto found = all.find(begin);
+  if (found == all.npos) return {};
+  const auto value = all.substr(found + begin.size());
+  return value.substr(0, value.find('\0'));
+}
+
 ProcessFacts facts_of(const ServerProcess& process) {
   static const auto self = this_process();
   return {.pid = process.pid,

@@ -91,6 +91,9 @@ class SocketOwners {
 [[nodiscard]] bool comes_from(pid_t pid, pid_t ancestor);
 /// Returns when it was started, since boot. The kernel counts in ticks of 10 ms. Thread-safe.
 [[nodiscard]] Millis started_at(const ServerProcess& process);
+/// Returns a variable of the environment that a process was started with; empty: it has none, or is
+/// not accessible. Thread-safe.
+[[nodiscard]] std::string variable_of(pid_t pid, std::string_view name);
 /// The same as reports have it. Thread-safe.
 [[nodiscard]] ProcessFacts facts_of(const ServerProcess& process);
 

@@ -68,6 +68,8 @@ class Proxy {
     /// Returns the process of a client that begins a model request; nothing: unknown. From the
     /// proxy's thread, and may take it some milliseconds; null: nobody looks.
     std::function<std::optional<ProcessFacts>(const ClientConnection&)> client_of{};
+    /// Returns the session that a process was started for; empty: none. As `client_of`.
+    std::function<std::string(const ProcessFacts&)> session_of_process{};
     /// Gets what is seen, in order, from the proxy's thread. Must not wait.
     std::function<void(Observation)> listener;
     std::function<void(const std::string&)> log{};

@@ -230,6 +230,7 @@ class ProxyConnection final : public OpenConnection,
   std::uint16_t peer_port_ = 0;
   std::optional<ProcessFacts>
       client_process_{};  ///< Once it was found: a connection stays with it.
+  std::string process_session_{};
   std::uint16_t own_port_ = 0;
   std::uint64_t number_ = 0;  ///< Of the connection.
   std::array<char, 4'096> client_buffer_{};

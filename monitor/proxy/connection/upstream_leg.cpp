@@ -47,22 +47,23 @@ void ProxyConnection::pass_on(bool whole) {
   auto parameters = body.parameters;
   if (now.knows_streams) parameters.stream = now.streams;
   if (body.takes_members && now.streams) changed = asking_for_progress(body.progress);
-  ExchangeBegan started{
-      .method = now.method,
-      .target = now.target,
-      .session = now.session,
-      .peer = peer_,
-      .peer_port = peer_port_,
-      .own_port = own_port_,
-      .connection = number_,
-      .server = now.server->upstream.url.text(),
-      .headers = without_secrets(now.headers),
-      .key_digest = key_digest(now.headers),
-      .body = std::move(body.content),
-      .body_is_cut = body.is_cut,
-      .unread = std::move(body.unread),
-      .is_tunnel = now.is_tunnel,
-      .process = generates(now.api) || now.is_tunnel ? client_process() : std::nullopt};
+  auto process = generates(now.api) || now.is_tunnel ? client_process() : std::nullopt;
+  ExchangeBegan started{.method = now.method,
+                        .target = now.target,
+                        .session = now.session,
+                        .peer = peer_,
+                        .peer_port = peer_port_,
+                        .own_port = own_port_,
+                        .connection = number_,
+                        .server = now.server->upstream.url.text(),
+                        .headers = without_secrets(now.headers),
+                        .key_digest = key_digest(now.headers),
+                        .body = std::move(body.content),
+                        .body_is_cut = body.is_cut,
+                        .unread = std::move(body.unread),
+                        .is_tunnel = now.is_tunnel,
+                        .process = std::move(process),
+                        .process_session = process_session_};
   std::optional<CancelRequest> cancel;
   if (proxy_->options.cancelled && (generates(now.api) || now.is_tunnel))
     cancel = proxy_->options.cancelled(started);
@@ -126,9 +127,11 @@ void ProxyConnection::cut_if_cancelled() {
 }
 
 std::optional<ProcessFacts> ProxyConnection::client_process() {
-  if (!client_process_ && proxy_->options.client_of)
-    client_process_ =
-        proxy_->options.client_of({.peer = peer_, .peer_port = peer_port_, .own_port = own_port_});
+  if (client_process_ || !proxy_->options.client_of) return client_process_;
+  client_process_ =
+      proxy_->options.client_of({.peer = peer_, .peer_port = peer_port_, .own_port = own_port_});
+  if (client_process_ && proxy_->options.session_of_process)
+    process_session_ = proxy_->options.session_of_process(*client_process_);
   return client_process_;
 }
 

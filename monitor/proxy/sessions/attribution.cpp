@@ -155,7 +155,8 @@ NamedSession native_session(const ExchangeBegan& began) {
 
 /// An agent within Claude Code or Codex has a session of its own, as in its hooks. For Codex every
 /// agent is a thread, and the first one has the session's id.
-void read_subagent(const ExchangeBegan& began, Attribution& found) {
+/// `own`: the first one as its client calls it.
+void read_subagent(const ExchangeBegan& began, std::string_view own, Attribution& found) {
   auto agent = header(began, "x-claude-code-agent-id");
   auto parent = header(began, "x-claude-code-parent-agent-id");
   if (const auto above = header(began, "x-codex-parent-thread-id"); !above.empty()) {
@@ -164,7 +165,7 @@ void read_subagent(const ExchangeBegan& began, Attribution& found) {
   }
   const auto session = found.session;
   const auto below = [&](std::string_view name) {
-    if (name.empty() || session_id_from(name) == session) return session;
+    if (name.empty() || name == own || session_id_from(name) == session) return session;
     return session_id_from(session + ":" + std::string(name));
   };
   found.session = below(agent);
@@ -241,11 +242,15 @@ Attribution attribution_of(const ExchangeBegan& began, const ModelRequest* reque
   } else if (!began.session.empty()) {
     found.by = AttributedBy::path;
     found.session = session_id_from(began.session);
+  } else if (!began.process_session.empty()) {
+    found.by = AttributedBy::process;
+    found.session = session_id_from(began.process_session);
+    read_subagent(began, native.session, found);
   } else if (!native.session.empty()) {
     found.by = AttributedBy::native;
     found.session = session_id_from(native.session);
     if (parent.empty()) parent = native.parent;
-    read_subagent(began, found);
+    read_subagent(began, native.session, found);
   } else {
     if (request != nullptr) found.session = named_in_body(*request, owner, found.by);
     if (found.session.empty()) {

@@ -18,6 +18,7 @@ namespace watchdog::monitor {
 enum class AttributedBy : std::uint8_t {
   header,   ///< `X-Watchdog-Session`
   path,     ///< the path's `/s/SESSION`
+  process,  ///< the environment of its client's process
   native,   ///< a header of the client's own
   trace,    ///< telemetry of the trace that its `traceparent` names
   body,     ///< a field of the request
@@ -59,7 +60,7 @@ using TraceOwner = std::function<std::string(const std::string& trace, const std
 namespace watchdog {
 template <>
 struct Names<monitor::AttributedBy> {
-  static constexpr std::string_view all[] = {"header", "path",  "native", "trace",
-                                             "body",   "chain", "opening"};
+  static constexpr std::string_view all[] = {"header", "path", "process", "native",
+                                             "trace",  "body", "chain",   "opening"};
 };
 }  // namespace watchdog

@@ -39,6 +39,8 @@ struct ExchangeBegan {
   bool is_tunnel = false;    ///< A WebSocket: only the size of its data is known.
   /// The client's process; empty: on another machine, in a container, or not found.
   std::optional<ProcessFacts> process{};
+  /// The session that the client's process was started for, by its environment; empty: none.
+  std::string process_session{};
 };
 /// The server accepted the connection, and gets the request.
 struct ExchangeReached {};

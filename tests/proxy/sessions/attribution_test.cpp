@@ -28,6 +28,27 @@ Attribution attributed(Headers headers, const std::string& body = "{}") {
   return attribution_of(asked(std::move(headers)), &request);
 }
 
+TEST(Attribution, a_process_that_was_started_for_a_session_belongs_to_it) {
+  const auto session_of = [](Headers headers, std::string path = {}) {
+    auto began = asked(std::move(headers), std::move(path));
+    began.process_session = "outer";
+    return attribution_of(began, nullptr);
+  };
+  EXPECT_EQ(session_of({}).session, "outer");
+  EXPECT_EQ(session_of({}).by, AttributedBy::process);
+  EXPECT_EQ(session_of({{"x-claude-code-session-id", "5d"}}).session, "outer");
+  EXPECT_EQ(session_of({{"x-watchdog-session", "named"}}).session, "named");
+  EXPECT_EQ(session_of({}, "by-path").session, "by-path");
+  const auto agent =
+      session_of({{"x-claude-code-session-id", "5d"}, {"x-claude-code-agent-id", "a1"}});
+  EXPECT_EQ(agent.session, "outer:a1");
+  EXPECT_EQ(agent.parent, "outer");
+  const auto thread =
+      session_of({{"session-id", "5e"}, {"thread-id", "5f"}, {"x-codex-parent-thread-id", "5e"}});
+  EXPECT_EQ(thread.session, "outer:5f");
+  EXPECT_EQ(thread.parent, "outer") << "its parent is the first thread";
+}
+
 TEST(Attribution, each_client_is_known_by_its_own_headers) {
   struct Row {
     Headers headers;
