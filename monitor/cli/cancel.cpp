@@ -5,6 +5,7 @@
 #include "cli/agent_end.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/session_choice.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "terminal/table.h"
@@ -17,7 +18,8 @@ namespace {
 
 struct CancelOptions {
   Endpoint::Options endpoint;
-  std::string session;  ///< It or a turn.
+  SessionChoice choice;  ///< It or a turn.
+  std::string session;   ///< The id of the chosen one.
   std::string turn;
   std::string call;  ///< Only this one of the turn; empty: all of it.
   std::string reason;
@@ -37,11 +39,16 @@ std::string target_of(const CancelOptions& options) {
 
 }  // namespace
 
-static int cancel(const CancelOptions& options) {
+static int cancel(CancelOptions options) {
   auto endpoint_options = options.endpoint;
   endpoint_options.writes = !options.dry_run;
   auto endpoint = Endpoint::open(endpoint_options);
   if (!endpoint) return complain(endpoint.error());
+  if (options.turn.empty()) {
+    auto session = session_of(*endpoint, options.choice);
+    if (!session) return complain(session.error());
+    options.session = std::move(*session);
+  }
   AgentEnd end(*endpoint, options.session,
                {.server = options.endpoint.server, .json = options.json});
   if (options.dry_run) return end.show();
@@ -54,6 +61,7 @@ static int cancel(const CancelOptions& options) {
     print_line("abort requested; the agent will see it with its next report");
   } else {
     const auto answer = json::parse(*body);
+    if (options.session != options.choice.named) print_line("session " + options.session);
     print_line(answer.value("message", "cancel requested"));
   }
   if (!options.kill) return exit_done;
@@ -65,7 +73,7 @@ void add_cancel(CommandLine& line) {
   const auto options = std::make_shared<CancelOptions>();
   auto* command = line.app.add_subcommand(
       "cancel", "Ask an agent to stop its session, or only a turn or tool call");
-  auto* cancelled_session = command->add_option("session", options->session, "Session id");
+  auto* cancelled_session = add_session(*command, options->choice);
   auto* cancelled_turn = command->add_option("--turn", options->turn, "Abort only this turn")
                              ->excludes(cancelled_session);
   command->add_option("--call", options->call, "Abort only this tool call of the turn")
@@ -91,9 +99,7 @@ void add_cancel(CommandLine& line) {
   command->add_flag("--json", options->json, "Print the answer as JSON");
   add_endpoint(*command, options->endpoint);
   command->callback([&line, options] {
-    if (options->session.empty() && options->turn.empty()) {
-      throw CLI::RequiredError("session or --turn");
-    }
+    if (options->turn.empty()) need_session(options->choice, "--turn");
     line.code = with_settings(options->endpoint.sources, [&] { return cancel(*options); });
   });
 }

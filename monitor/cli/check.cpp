@@ -5,6 +5,7 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/session_choice.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "terminal/table.h"
@@ -14,7 +15,8 @@ namespace {
 
 struct CheckOptions {
   Endpoint::Options endpoint;
-  std::string session;
+  SessionChoice choice;
+  std::string session;  ///< The id of the chosen one.
   bool no_wait = false;
   bool json = false;
 };
@@ -33,9 +35,12 @@ std::string meaning(const std::string& letter) {
 
 }  // namespace
 
-static int check(const CheckOptions& options) {
+static int check(CheckOptions options) {
   auto endpoint = Endpoint::open(options.endpoint);
   if (!endpoint) return complain(endpoint.error());
+  auto session = session_of(*endpoint, options.choice);
+  if (!session) return complain(session.error());
+  options.session = std::move(*session);
   auto body = endpoint->act(Method::post, "/api/autonomous/check-status",
                             json{{"sessionId", options.session}}.dump());
   if (!body) return complain(body.error());
@@ -67,12 +72,15 @@ static int check(const CheckOptions& options) {
 void add_check(CommandLine& line) {
   const auto options = std::make_shared<CheckOptions>();
   auto* command = line.app.add_subcommand("check", "Ask a model whether a session makes progress");
-  command->add_option("session", options->session, "Session id")->required();
+  add_session(*command, options->choice);
   command->add_flag("--no-wait", options->no_wait,
                     "Do not wait for the answer, which becomes an event of the session");
   command->add_flag("--json", options->json, "Print the check as JSON");
   add_endpoint(*command, options->endpoint);
-  command->callback([&line, options] { line.code = check(*options); });
+  command->callback([&line, options] {
+    need_session(options->choice);
+    line.code = check(*options);
+  });
 }
 
 }  // namespace watchdog::monitor

@@ -12,6 +12,7 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/session_choice.h"
 #include "cli/usage.h"
 #include "core/sse_reader.h"
 #include "terminal/output.h"
@@ -23,7 +24,8 @@ namespace {
 
 struct EventsOptions {
   Endpoint::Options endpoint;
-  std::string session;
+  SessionChoice choice;
+  std::string session;  ///< The id of the chosen one.
   std::string kind;
   Seq after = 0;
   int limit = 100;
@@ -124,9 +126,12 @@ int follow_server(MonitorClient& client, Printing& printing) {
 
 }  // namespace
 
-static int events(const EventsOptions& options) {
+static int events(EventsOptions options) {
   auto endpoint = Endpoint::open(options.endpoint);
   if (!endpoint) return complain(endpoint.error());
+  auto session = session_of(*endpoint, options.choice);
+  if (!session) return complain(session.error());
+  options.session = std::move(*session);
   Printing printing(options);
   const bool all = options.all || options.follow;
   if (auto printed = printing.print_pages(*endpoint, all ? INT64_MAX : options.limit); !printed)
@@ -146,7 +151,7 @@ static int events(const EventsOptions& options) {
 void add_events(CommandLine& line) {
   const auto options = std::make_shared<EventsOptions>();
   auto* command = line.app.add_subcommand("events", "List a session's events, oldest first");
-  command->add_option("session", options->session, "Session id")->required();
+  add_session(*command, options->choice);
   command->add_option("--kind", options->kind, "Only events of this kind, e.g. state_change")
       ->type_name("KIND")
       ->check(one_of("kind", all_names<ReportKind>(), Listed::no));
@@ -160,7 +165,10 @@ void add_events(CommandLine& line) {
       ->excludes(events_limit);
   command->add_flag("--json", options->json, "Print one event (JSON) per line");
   add_endpoint(*command, options->endpoint);
-  command->callback([&line, options] { line.code = events(*options); });
+  command->callback([&line, options] {
+    need_session(options->choice);
+    line.code = events(*options);
+  });
 }
 
 }  // namespace watchdog::monitor

@@ -10,6 +10,7 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/session_choice.h"
 #include "cli/usage.h"
 #include "privacy/content.h"
 #include "terminal/output.h"
@@ -23,8 +24,9 @@ namespace {
 
 struct ExplainOptions {
   Endpoint::Options endpoint;
-  std::string session;
-  int limit = 50;  ///< Of the newest changes of health.
+  SessionChoice choice;
+  std::string session;  ///< The id of the chosen one.
+  int limit = 50;       ///< Of the newest changes of health.
   bool all = false;
   bool json = false;
 };
@@ -217,9 +219,12 @@ void print_ending(const json& document) {
 
 }  // namespace
 
-static int explain(const ExplainOptions& options) {
+static int explain(ExplainOptions options) {
   auto endpoint = Endpoint::open(options.endpoint);
   if (!endpoint) return complain(endpoint.error());
+  auto session = session_of(*endpoint, options.choice);
+  if (!session) return complain(session.error());
+  options.session = std::move(*session);
   const auto body =
       endpoint->ask(Method::get, "/api/autonomous/progress/" + url_encoded(options.session));
   if (!body) return complain(body.error());
@@ -253,7 +258,7 @@ void add_explain(CommandLine& line) {
   const auto options = std::make_shared<ExplainOptions>();
   auto* command = line.app.add_subcommand(
       "explain", "List the changes of a session's health and the events behind them");
-  command->add_option("session", options->session, "Session id")->required();
+  add_session(*command, options->choice);
   auto* explain_limit =
       command->add_option("--limit", options->limit, "Number of newest changes to show")
           ->capture_default_str()
@@ -261,7 +266,10 @@ void add_explain(CommandLine& line) {
   command->add_flag("--all", options->all, "Show all")->excludes(explain_limit);
   command->add_flag("--json", options->json, "Print one JSON object");
   add_endpoint(*command, options->endpoint);
-  command->callback([&line, options] { line.code = explain(*options); });
+  command->callback([&line, options] {
+    need_session(options->choice);
+    line.code = explain(*options);
+  });
 }
 
 }  // namespace watchdog::monitor

@@ -3,6 +3,7 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/session_choice.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "terminal/table.h"
@@ -15,7 +16,7 @@ namespace {
 
 struct StatusOptions {
   Endpoint::Options endpoint;
-  std::string session;
+  SessionChoice session;
   bool json = false;
 };
 
@@ -31,8 +32,9 @@ std::string heartbeats_now(const json& document) {
 static int status(const StatusOptions& options) {
   auto endpoint = Endpoint::open(options.endpoint);
   if (!endpoint) return complain(endpoint.error());
-  const auto body =
-      endpoint->ask(Method::get, "/api/autonomous/progress/" + url_encoded(options.session));
+  const auto session = session_of(*endpoint, options.session);
+  if (!session) return complain(session.error());
+  const auto body = endpoint->ask(Method::get, "/api/autonomous/progress/" + url_encoded(*session));
   if (!body) return complain(body.error());
   if (options.json) {
     print_json(*body);
@@ -40,11 +42,13 @@ static int status(const StatusOptions& options) {
   }
   const auto document = json::parse(*body);
   const auto& progress = document["progress"];
-  print_line(options.session + "  " + coloured(condition_of(document)) + "  " +
-             reason_in(document));
+  print_line(*session + "  " + coloured(condition_of(document)) + "  " + reason_in(document));
   if (const auto because = explanation_in(document); !because.empty()) print_line("  " + because);
-  for (const auto& [name, field] :
-       {std::pair{"agent", "agent"}, {"task", "task"}, {"parent", "parentSessionId"}}) {
+  for (const auto& [name, field] : {std::pair{"title", "title"},
+                                    {"folder", "directory"},
+                                    {"agent", "agent"},
+                                    {"task", "task"},
+                                    {"parent", "parentSessionId"}}) {
     if (const auto text = shown(document, field); text != "–") print_fact(name, text);
   }
   print_fact("attention", shown(document, "attention"));
@@ -70,10 +74,13 @@ static int status(const StatusOptions& options) {
 void add_status(CommandLine& line) {
   const auto options = std::make_shared<StatusOptions>();
   auto* command = line.app.add_subcommand("status", "Show one session: its health, and why");
-  command->add_option("session", options->session, "Session id")->required();
+  add_session(*command, options->session);
   command->add_flag("--json", options->json, "Print the progress document as JSON");
   add_endpoint(*command, options->endpoint);
-  command->callback([&line, options] { line.code = status(*options); });
+  command->callback([&line, options] {
+    need_session(options->session);
+    line.code = status(*options);
+  });
 }
 
 }  // namespace watchdog::monitor

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""The session that a command is about, as people name it: the beginning of its id, its folder, or the last one."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+import urllib.request
+
+from server import Server
+
+PROGRAM = sys.argv.pop(1)
+PATIENCE_S = 60
+DONE, USAGE, REFUSED, NOT_FOUND = 0, 2, 3, 5
+FIRST, SECOND = "5e551011-1111-4222-8333-444444444444", "5e551022-1111-4222-8333-444444444444"
+
+
+class SessionChoice(unittest.TestCase):
+    def setUp(self):
+        self.server = self.enterContext(Server(PROGRAM))
+        self.url = f"http://127.0.0.1:{self.server.port}"
+        for session, folder in ((FIRST, "/srv/orchard"), (SECOND, "/srv/mill")):
+            self.post("/api/hooks/claude-code", {"hook_event_name": "UserPromptSubmit", "prompt": "Begin", "session_id": session, "cwd": folder})
+
+    def post(self, path, body):
+        asked = urllib.request.Request(self.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        with urllib.request.urlopen(asked, timeout=PATIENCE_S) as answer:
+            self.assertEqual(answer.status, 200)
+
+    def run_it(self, *words):
+        return subprocess.run([PROGRAM, *words, "--server", self.url], capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+                              stdin=subprocess.DEVNULL, env={**os.environ, "WATCHDOG_TOKEN": self.server.secret})
+
+    def test_each_name_finds_its_session(self):
+        names = {FIRST: FIRST, "5e551011": FIRST, "orchard": FIRST, "/srv/orchard/": FIRST, "mill": SECOND, "--last": SECOND}
+        for name, session in names.items():
+            with self.subTest(name):
+                said = self.run_it("status", name)
+                self.assertEqual(said.returncode, DONE, said.stderr)
+                self.assertTrue(said.stdout.startswith(session + " "), said.stdout)
+        for command in ("events", "explain", "cancel"):
+            with self.subTest(command):
+                said = self.run_it(command, "mill", "--json")
+                self.assertEqual((said.returncode, said.stderr), (DONE, ""))
+
+    def test_a_status_says_which_session_it_is(self):
+        said = self.run_it("status", "orchard").stdout
+        self.assertRegex(said, r"(?m)^ *title +Begin$")
+        self.assertRegex(said, r"(?m)^ *folder +orchard$")
+
+    def test_a_name_of_several_is_refused_and_names_them(self):
+        for command in ("status", "cancel"):
+            said = self.run_it(command, "5e5510")
+            self.assertEqual((said.returncode, said.stdout), (REFUSED, ""))
+            self.assertIn(FIRST, said.stderr)
+            self.assertIn(SECOND, said.stderr)
+
+    def test_sessions_that_run_are_meant_first(self):
+        self.post("/api/hooks/claude-code", {"hook_event_name": "SessionEnd", "reason": "exit", "session_id": SECOND, "cwd": "/srv/mill"})
+        said = self.run_it("status", "5e5510")
+        self.assertTrue(said.stdout.startswith(FIRST + " "), said.stdout + said.stderr)
+
+    def test_a_slip_finds_nothing(self):
+        for name in ("5e5", "orch", "nobody"):
+            with self.subTest(name):
+                said = self.run_it("status", name)
+                self.assertEqual((said.returncode, said.stdout), (NOT_FOUND, ""))
+        self.assertEqual(self.run_it("status").returncode, USAGE)
+        self.assertEqual(self.run_it("status", "orchard", "--last").returncode, USAGE)
+
+
+if __name__ == "__main__":
+    unittest.main()
