@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
@@ -167,8 +168,10 @@ Result<std::unique_ptr<Following>> Following::start(StoreThread& store_thread,
                                                     const std::vector<TranscriptAgent>& agents,
                                                     const std::filesystem::path& database) {
   TranscriptFollower::Options options;
-  for (const auto agent : agents)
-    options.sources.push_back({.agent = agent, .root = transcript_root(agent)});
+  for (const auto agent : {TranscriptAgent::claude_code, TranscriptAgent::codex})
+    options.sources.push_back({.agent = agent,
+                               .root = transcript_root(agent),
+                               .only_named = std::ranges::find(agents, agent) == agents.end()});
   options.positions = positions_beside(database);
   options.look_up = [&store_thread](const std::string& session) {
     return known_session(store_thread, session);

@@ -22,7 +22,8 @@ namespace watchdog::monitor {
 /// A thread that follows transcripts for the monitor of this process.
 class Following {
  public:
-  /// The positions are beside the database. Errors: as of TranscriptFollower::start.
+  /// Reads all transcripts of these agents, and of the others those that are named. The positions
+  /// are beside the database. Errors: as of TranscriptFollower::start.
   [[nodiscard]] static Result<std::unique_ptr<Following>> start(
       StoreThread& store_thread, const std::vector<TranscriptAgent>& agents,
       const std::filesystem::path& database);
@@ -30,6 +31,8 @@ class Following {
   ~Following();
   Following(const Following&) = delete;
   Following& operator=(const Following&) = delete;
+  /// See TranscriptFollower::name.
+  void name(const std::string& path) { follower_->name(path); }
   /// Forgets erased sessions, see TranscriptFollower::forget. From any thread.
   void forget(const std::vector<std::string>& sessions) { follower_->forget(sessions); }
 

@@ -31,6 +31,7 @@
 #include "core/estimator.h"
 #include "core/store_thread.h"
 #include "export/otlp_exporter.h"
+#include "follow/transcript_root.h"
 #include "http/client.h"
 #include "http/event_loop.h"
 #include "http/server.h"
@@ -51,6 +52,7 @@ struct Monitor::State {
     {
       const std::lock_guard guard(forgetting);
       following.reset();
+      cannot_follow = true;
     }
     ready_command.reset();
     tokens.reset();
@@ -86,8 +88,12 @@ struct Monitor::State {
   /// Takes erased sessions out of the files beside the database.
   void forget(const std::vector<std::string>& sessions, const std::filesystem::path& database);
 
-  std::mutex forgetting;     ///< Guards the next one, and the ends of `mcp` and `following`.
-  bool is_stopping = false;  ///< `mcp` is at its end.
+  /// Reads a transcript that a hook named.
+  void name_transcript(const std::string& path, const std::filesystem::path& database);
+
+  std::mutex forgetting;       ///< Guards the next two, `following`, and the end of `mcp`.
+  bool is_stopping = false;    ///< `mcp` is at its end.
+  bool cannot_follow = false;  ///< Reading the transcripts that hooks name has failed to start.
   Feed feed;
   Metrics metrics;
   CancelledSessions cancelled;
@@ -313,6 +319,20 @@ void Monitor::State::forget(const std::vector<std::string>& sessions,
   if (auto gone = forget_positions(database, sessions); !gone) spdlog::warn(gone.error().message);
 }
 
+void Monitor::State::name_transcript(const std::string& path,
+                                     const std::filesystem::path& database) {
+  if (!is_in_transcripts(path)) return;
+  const std::lock_guard guard(forgetting);
+  if (following == nullptr && !cannot_follow) {
+    auto started = Following::start(*store_thread, {}, database);
+    cannot_follow = !started;
+    if (started) following = std::move(*started);
+    if (!started)
+      spdlog::warn("the transcripts that hooks name are not read: {}", started.error().message);
+  }
+  if (following != nullptr) following->name(path);
+}
+
 Result<void> Monitor::State::start_proxy(const Settings& settings,
                                          const AccessPolicy& access_policy) {
   if (settings.proxy.upstream.empty()) return {};
@@ -447,6 +467,12 @@ Result<void> Monitor::follow(std::span<const std::string> agents,
   const std::lock_guard guard(state_->forgetting);
   state_->following = std::move(*following);
   return {};
+}
+
+void Monitor::follow_named(const std::filesystem::path& database) {
+  state_->api->note_transcripts([state = state_.get(), database](const std::string& path) {
+    state->name_transcript(path, database);
+  });
 }
 
 std::string Monitor::url() const {

@@ -41,6 +41,9 @@ class Monitor {
   [[nodiscard]] Result<void> follow(std::span<const std::string> agents,
                                     const std::filesystem::path& database);
 
+  /// Reports the transcripts that hooks name from then on.
+  void follow_named(const std::filesystem::path& database);
+
   [[nodiscard]] std::string url() const;
   /// The same with the token that the page logs in with, where it is for this machine alone.
   [[nodiscard]] std::string login_url() const;

@@ -38,7 +38,9 @@ static int serve(const Settings& settings, const ServeOptions& options) {
   auto monitor = Monitor::start(context, settings);
   if (!monitor) return refusal_of(monitor.error());
   const auto database = database_of(settings);
-  if (options.follows) {
+  const bool follows_nothing = options.followed == std::vector<std::string>{"none"};
+  if (!follows_nothing) (*monitor)->follow_named(database);
+  if (options.follows && !follows_nothing) {
     if (auto followed = (*monitor)->follow(options.followed, database); !followed)
       return refusal_of(followed.error());
   }
@@ -63,7 +65,8 @@ void add_serve(CommandLine& line) {
   command
       ->add_option("--follow", options->followed,
                    "Report what agents write into their transcripts: claude-code, codex, or both "
-                   "if none is named")
+                   "if no agent is named. Without it, a transcript is read if a hook names it. "
+                   "none: no transcript is read")
       ->type_name("AGENT")
       ->expected(0, 2);
   command->callback([&line, sources, options, command] {

@@ -17,6 +17,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -132,7 +133,9 @@ struct TranscriptFollower::State {
   int asked;  ///< Readable while sessions are to be forgotten.
   std::mutex asking;
   std::condition_variable answered;
-  std::vector<std::string> to_forget;  ///< Guarded by `asking`.
+  std::vector<std::string> to_forget;  ///< Guarded by `asking`, as is the next one.
+  std::vector<std::string> to_name;
+  std::set<std::string> named;  ///< Files of the sources with `only_named`, without links.
   Positions positions;
   DirectoryWatch watch;
   std::map<std::string, Followed> files;
@@ -157,6 +160,7 @@ struct TranscriptFollower::State {
   void look_into(const TranscriptSource& source, const fs::path& folder, int depth);
   void look_at(const TranscriptSource& source, const fs::path& path);
   void look_at_changes();
+  void look_at_named(const std::vector<std::string>& paths);
   Followed& added(TranscriptAgent agent, const fs::path& path, const struct stat& facts);
 
   // Reading
@@ -171,8 +175,7 @@ struct TranscriptFollower::State {
   void begin_again(const Batch& batch);
   [[nodiscard]] Result<WallTime> first_time_of(const Followed& file, const std::string& session);
 
-  void forget_what_was_asked();
-  [[nodiscard]] bool is_stopping() const;
+  [[nodiscard]] std::vector<std::string> take_asked();
   void sleep_until_news(bool has_rest);
   void step(bool paced);
 };
@@ -180,6 +183,7 @@ struct TranscriptFollower::State {
 void TranscriptFollower::State::look_through() {
   roots.clear();
   look_for_roots();
+  look_at_named({named.begin(), named.end()});
   next_look = std::chrono::steady_clock::now() +
               (watch.is_complete() ? look_through_every : look_through_often);
 }
@@ -188,15 +192,16 @@ void TranscriptFollower::State::look_through() {
 void TranscriptFollower::State::look_for_roots() {
   for (const auto& source : options.sources) {
     std::error_code missing;
-    if (source.root.empty() || roots.contains(source.root.string())) continue;
+    if (source.only_named || source.root.empty() || roots.contains(source.root.string())) continue;
     const auto root = fs::canonical(source.root, missing);
     if (missing) continue;
     roots[source.root.string()] = root.string() + "/";
     look_into(source, root, 0);
   }
-  next_root = roots.size() == options.sources.size()
-                  ? SteadyTime::max()
-                  : std::chrono::steady_clock::now() + look_through_often;
+  const bool has_all = std::ranges::all_of(options.sources, [this](const auto& source) {
+    return source.only_named || roots.contains(source.root.string());
+  });
+  next_root = has_all ? SteadyTime::max() : std::chrono::steady_clock::now() + look_through_often;
 }
 
 /// Returns the source whose folder the path is in; null: none.
@@ -257,6 +262,7 @@ Followed& TranscriptFollower::State::added(TranscriptAgent agent, const fs::path
 
 void TranscriptFollower::State::look_at(const TranscriptSource& source, const fs::path& path) {
   if (!is_transcript(source.agent, path.filename().string())) return;
+  if (source.only_named && !named.contains(path.string())) return;
   struct stat facts {};
   if (lstat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return;
   auto found = files.find(path.string());
@@ -283,9 +289,26 @@ void TranscriptFollower::State::look_at_changes() {
     if (source == nullptr) continue;
     std::error_code vanished;
     if (fs::is_directory(fs::symlink_status(path, vanished))) {
-      look_into(*source, path, 1);
+      if (!source->only_named) look_into(*source, path, 1);
     } else {
       look_at(*source, path);
+    }
+  }
+}
+
+void TranscriptFollower::State::look_at_named(const std::vector<std::string>& paths) {
+  for (const auto& path : paths) {
+    std::error_code missing;
+    const auto real = fs::canonical(path, missing);
+    if (missing || named.size() >= transcripts_max) continue;
+    for (const auto& source : options.sources) {
+      const auto root = source.only_named ? fs::canonical(source.root, missing) : fs::path();
+      if (root.empty() || !real.string().starts_with(root.string() + "/")) continue;
+      if (!is_transcript(source.agent, real.filename().string())) continue;
+      roots[source.root.string()] = root.string() + "/";
+      named.insert(real.string());
+      watch.add(real.parent_path());
+      look_at(source, real);
     }
   }
 }
@@ -487,9 +510,13 @@ void TranscriptFollower::State::begin_again(const Batch& batch) {
   (void)options.keep(start);
 }
 
-void TranscriptFollower::State::forget_what_was_asked() {
+/// Forgets the sessions that are to be forgotten, and returns the files that were named.
+std::vector<std::string> TranscriptFollower::State::take_asked() {
   const std::lock_guard guard(asking);
-  if (to_forget.empty()) return;
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto read = ::read(asked, &count, sizeof count);
+  auto paths = std::exchange(to_name, {});
+  if (to_forget.empty()) return paths;
   const auto is_forgotten = [&](const std::string& id) {
     return std::ranges::find(to_forget, id) != to_forget.end();
   };
@@ -505,13 +532,13 @@ void TranscriptFollower::State::forget_what_was_asked() {
   (void)early_ends.take(to_forget);
   if (auto erased = positions.erase(to_forget); !erased) options.log(erased.error().message);
   to_forget.clear();
-  std::uint64_t count = 0;
-  [[maybe_unused]] const auto read = ::read(asked, &count, sizeof count);
   answered.notify_all();
+  return paths;
 }
 
-bool TranscriptFollower::State::is_stopping() const {
-  pollfd waits{.fd = wake, .events = POLLIN, .revents = 0};
+/// True once the descriptor is readable.
+static bool is_asked(int descriptor) {
+  pollfd waits{.fd = descriptor, .events = POLLIN, .revents = 0};
   return poll(&waits, 1, 0) > 0;
 }
 
@@ -530,7 +557,7 @@ void TranscriptFollower::State::sleep_until_news(bool has_rest) {
 
 /// Reads a piece, or sleeps until there is something to do.
 void TranscriptFollower::State::step(bool paced) {
-  forget_what_was_asked();
+  look_at_named(take_asked());
   look_at_changes();
   if (std::chrono::steady_clock::now() >= next_look) look_through();
   if (std::chrono::steady_clock::now() >= next_root) look_for_roots();
@@ -565,7 +592,7 @@ Result<std::unique_ptr<TranscriptFollower>> TranscriptFollower::start(Options op
 }
 
 void TranscriptFollower::run() {
-  while (!state_->is_stopping()) state_->step(true);
+  while (!is_asked(state_->wake)) state_->step(true);
 }
 
 Result<void> TranscriptFollower::run_once() {
@@ -573,11 +600,21 @@ Result<void> TranscriptFollower::run_once() {
   state_->look_through();
   std::string path;
   while (auto* file = state_->next_file(path)) {
-    if (state_->is_stopping()) break;
+    if (is_asked(state_->wake)) break;
     state_->advance(path, *file);
     if (state_->trouble) return *state_->trouble;
   }
   return {};
+}
+
+void TranscriptFollower::name(const std::string& path) {
+  constexpr std::size_t names_max = 1'024;
+  const std::lock_guard guard(state_->asking);
+  auto& names = state_->to_name;
+  if (names.size() >= names_max || std::ranges::find(names, path) != names.end()) return;
+  names.push_back(path);
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(state_->asked, &one, sizeof one);
 }
 
 void TranscriptFollower::forget(std::vector<std::string> sessions) {

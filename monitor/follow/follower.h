@@ -19,6 +19,7 @@ namespace watchdog::monitor {
 struct TranscriptSource {
   TranscriptAgent agent = TranscriptAgent::claude_code;
   std::filesystem::path root{};  ///< A directory; it need not exist yet.
+  bool only_named = false;       ///< Nothing is read of it but the files that name() names.
 };
 
 /// The monitor's knowledge of a session. A plain value.
@@ -76,6 +77,9 @@ class TranscriptFollower {
   /// Reads what is there, without a pause, until stop(). Errors: the latest of `keep`, if that was
   /// not available.
   [[nodiscard]] Result<void> run_once();
+  /// Reads this file, too, if it is a transcript below the root of a source with `only_named`. A
+  /// file that is not there yet may be named again. From any thread.
+  void name(const std::string& path);
   /// Takes what is known of sessions out of the memory and the file of positions. It waits a moment
   /// for run(), and returns before if that waits for `keep` itself. From any thread.
   void forget(std::vector<std::string> sessions);

@@ -23,4 +23,13 @@ std::filesystem::path transcript_root(TranscriptAgent agent) {
   return std::filesystem::path(home) / (is_claude ? ".claude" : ".codex") / below;
 }
 
+bool is_in_transcripts(const std::filesystem::path& path) {
+  const auto plain = path.lexically_normal().string();
+  for (const auto agent : {TranscriptAgent::claude_code, TranscriptAgent::codex}) {
+    const auto root = transcript_root(agent).lexically_normal().string();
+    if (!root.empty() && plain.starts_with(root + "/")) return true;
+  }
+  return false;
+}
+
 }  // namespace watchdog::monitor

@@ -12,4 +12,7 @@ namespace watchdog::monitor {
 /// variable, else below the home directory. It need not exist. Empty: neither is set.
 [[nodiscard]] std::filesystem::path transcript_root(TranscriptAgent agent);
 
+/// True if the path is below the directory of an agent's transcripts, as it is written.
+[[nodiscard]] bool is_in_transcripts(const std::filesystem::path& path);
+
 }  // namespace watchdog::monitor

@@ -114,7 +114,7 @@ class Monitor(Feeder):
     """Steps to a monitor that runs: hooks, events, telemetry, transcripts that grow, and requests to a model."""
 
     GOES_ON = True
-    KEYS = Feeder.KEYS | {"agent", "base", "session", "settings", "arguments", "now", "speed", "process", "follow", "environment", "input"}
+    KEYS = Feeder.KEYS | {"agent", "base", "session", "settings", "arguments", "now", "speed", "process", "follow", "transcripts", "environment", "input"}
 
     def __enter__(self):
         super().__enter__()
@@ -130,9 +130,11 @@ class Monitor(Feeder):
             settings.write_text(self.told["settings"].replace("{folder}", str(self.folder)).replace("{upstream}", self.upstream.url if self.upstream else ""))
             settings.chmod(0o600)
             arguments += ["--config", str(settings)]
-        if "follow" in self.told:
-            self.followed = self.folder / {"codex": ".codex/sessions", "claude-code": ".claude/projects"}[self.told["follow"]]
+        writes = self.told.get("follow") or self.told.get("transcripts")
+        if writes:
+            self.followed = self.folder / {"codex": ".codex/sessions", "claude-code": ".claude/projects"}[writes]
             self.followed.mkdir(parents=True)
+        if "follow" in self.told:
             arguments += ["--follow", self.told["follow"]]
         self.replies, self.clients, self.began = {}, [], None
         self.server = self.start(arguments)
@@ -218,11 +220,15 @@ class Monitor(Feeder):
         if "hook" in step:
             agent = step.get("agent", self.told.get("agent", "claude-code"))
             hook = step["hook"] if step.get("bare") else self.told.get("base", {}) | step["hook"]
+            if "transcript" in step:
+                hook |= {"transcript_path": str(self.followed / step["transcript"])}
             if self.process:
                 answer = self.tell({"hook": hook, "agent": agent})
                 status, text = answer["status"], answer["text"]
             else:
-                status, text = self.ask("POST", f"/api/hooks/{agent}", hook)
+                # An agent whose events have no name of their own has it in the hook's address.
+                named = f"?event={step['event']}" if "event" in step else ""
+                status, text = self.ask("POST", f"/api/hooks/{agent}{named}", hook)
             if "name" in step:  # a case looks at the answer
                 self.replies[step["name"]] = {"status": status, "text": text if isinstance(text, str) else json.dumps(text)}
             elif status != 200:
@@ -308,7 +314,7 @@ class Monitor(Feeder):
         row = next((row for row in listed if row["sessionId"] == session), {})
         until = document.get("waitUntil")
         at = until and datetime.datetime.fromtimestamp(until / 1000, zoneinfo.ZoneInfo(right.get("zone", "UTC")))
-        return document | common | {"row": row, "alerts": len(alerts), "alerted": ", ".join(str(alert.get("trouble") or alert.get("kind")) for alert in alerts),
+        return document | common | {"row": row, "alerts": len(alerts), "alerted": ", ".join(alert["health"] for alert in alerts),
                                     "waits_s": round(until / 1000 - time.time()) if until else None, "waits_at": at and f"{at:%m-%d %a %H:%M}",
                                     "kinds": dict(collections.Counter(event["kind"] for event in events))}
 

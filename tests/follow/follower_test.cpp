@@ -404,6 +404,36 @@ TEST(Follower, keeps_reports_while_the_monitor_is_away) {
   EXPECT_EQ(here.kinds("s")["tool_call"], 2);
 }
 
+TEST(Follower, reads_of_some_sources_only_what_is_named) {
+  Followed here;
+  ClaudeLines lines("named");
+  append(here.file("named"), lines.turn(1));
+  append(here.file("other"), ClaudeLines("other").turn(1));
+  const auto elsewhere = here.file("x").parent_path().parent_path().parent_path() / "out.jsonl";
+  append(elsewhere, ClaudeLines("elsewhere").turn(1));
+  fs::create_symlink(elsewhere, here.file("link"));
+  auto options = here.options();
+  options.sources.front().only_named = true;
+  std::array<std::promise<void>, 2> turns;
+  options.progress = [&, seen = std::size_t{0}](const FollowFigures&) mutable {
+    const auto calls = static_cast<std::size_t>(here.kinds("named")["tool_call"]);
+    while (seen < std::min(calls, turns.size())) turns.at(seen++).set_value();
+  };
+  auto follower = TranscriptFollower::start(std::move(options));
+  ASSERT_TRUE(follower.ok());
+  std::thread thread([&] { (*follower)->run(); });
+  for (const auto& path : {elsewhere, here.file("link"), here.file("missing"), here.file("named")})
+    (*follower)->name(path.string());
+  turns[0].get_future().wait();
+  append(here.file("other"), ClaudeLines("other").turn(1));
+  append(here.file("named"), lines.turn(1));
+  turns[1].get_future().wait();
+  (*follower)->stop();
+  thread.join();
+  EXPECT_FALSE(here.exists("other"));
+  EXPECT_FALSE(here.exists("elsewhere")) << "it is not below the folder of transcripts";
+}
+
 TEST(Follower, is_the_only_one_with_its_positions) {
   Followed here;
   const auto first = TranscriptFollower::start(here.options());
