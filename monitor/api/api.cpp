@@ -94,7 +94,7 @@ constexpr std::array routes{
     Route{Method::get, "api/autonomous/sessions/:id/stream", Scope::read, stream_session,
           "include after"},
     Route{Method::get, "api/autonomous/sessions/:id/wait", Scope::read, wait_for_session,
-          "for onStuck furtherMax after cursor tell timeoutMs"},
+          "for onStuck onSuspect onQuiet furtherMax after cursor tell timeoutMs"},
     Route{Method::get, "api/autonomous/stream", Scope::read, stream_all, "include after"},
     Route{Method::post, "api/hooks/:id", Scope::report, post_hook, "session pid event"},
     Route{Method::post, "v1/logs", Scope::report, post_logs, "*", {}, full_for_otlp},
@@ -314,11 +314,11 @@ void Api::handle(Request request, Reply reply) {
   if (refusal) return reply(std::move(*refusal));
   if (const auto error = unknown_parameter(route, *target)) return reply(error_response(*error));
   if (route.scope == Scope::report && !backend_.has_room()) return reply(route.full(request));
-  route.answer(std::make_shared<Call>(Call{backend_, check_service_, access_, std::move(request),
-                                           std::move(*target), std::move(found.id),
-                                           std::move(found.tool), std::move(caller.name),
-                                           caller.scopes, caller.unchecked, std::move(reply), feed_,
-                                           &hints_, telemetry_.get(), links_, proxy_url_, mcp_}));
+  route.answer(std::make_shared<Call>(
+      Call{backend_, check_service_, access_, std::move(request), std::move(*target),
+           std::move(found.id), std::move(found.tool), std::move(caller.name), caller.scopes,
+           caller.unchecked, std::move(reply), feed_, &hints_, telemetry_.get(), links_, proxy_url_,
+           mcp_, note_transcript_, fresh_starts_}));
 }
 
 }  // namespace watchdog::monitor

@@ -2,6 +2,7 @@
 /// The HTTP API without HTTP: a request goes in, a response comes out.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "api/access.h"
 #include "api/check_service.h"
+#include "api/fresh_starts.h"
 #include "api/hints.h"
 #include "api/mcp_handler.h"
 #include "api/message.h"
@@ -51,6 +53,12 @@ class Api {
   /// Opens `/mcp`, before any request comes. `handler` must outlive this.
   void open_mcp(McpHandler* handler) { mcp_ = handler; }
 
+  /// `note` gets the path of the transcript that each event of an agent's hook names, before any
+  /// request comes. It must not block.
+  void note_transcripts(std::function<void(const std::string& path)> note) {
+    note_transcript_ = std::move(note);
+  }
+
   /// See Access::renew.
   void renew(std::vector<Token> tokens) { access_.renew(std::move(tokens)); }
   [[nodiscard]] std::shared_ptr<const AccessPolicy> policy() const { return access_.policy(); }
@@ -64,9 +72,11 @@ class Api {
   Access access_;
   Feed* feed_;
   Hints hints_;
+  FreshStarts fresh_starts_;
   const std::shared_ptr<OtlpMemory> telemetry_;
   const std::shared_ptr<const AlertLinks> links_;
   McpHandler* mcp_ = nullptr;
+  std::function<void(const std::string& path)> note_transcript_;
   const std::string proxy_url_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "api/access.h"
 #include "api/check_service.h"
+#include "api/fresh_starts.h"
 #include "api/hints.h"
 #include "api/mcp_handler.h"
 #include "api/message.h"
@@ -42,6 +43,9 @@ struct Call {
   std::shared_ptr<const AlertLinks> links{};  ///< Null: messages have no links that act.
   std::string_view proxy_url{};  ///< Where agents reach their model; empty: there is no proxy.
   McpHandler* mcp = nullptr;     ///< Null: this process has no MCP server.
+  /// Gets the transcripts that hooks name, see Api::note_transcripts. Empty: nobody reads them.
+  const std::function<void(const std::string& path)>& note_transcript;
+  FreshStarts& fresh_starts;
 };
 using CallPtr = std::shared_ptr<Call>;
 

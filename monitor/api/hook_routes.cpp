@@ -64,6 +64,17 @@ void end_subagents(const CallPtr& call, const std::string& session) {
   }
 }
 
+/// Erases sessions that an agent began and never used, if no other source reported them.
+void erase_unused(const CallPtr& call, std::vector<std::string> sessions) {
+  std::erase_if(sessions, [&](const std::string& session) {
+    const auto watched = call->backend.watched(session);
+    return !watched || watched->judged.health.kind != HealthKind::unknown;
+  });
+  if (!sessions.empty())
+    call->backend.erase({.sessions = std::move(sessions), .running_too = true},
+                        [](const Result<std::vector<std::string>>&) {});
+}
+
 /// Names the call for which the agent asks permission, where the event only describes it.
 void name_asked_call(HookEvent& event, const std::optional<Watched>& watched) {
   if (!event.asks_for || !watched) return;
@@ -189,8 +200,13 @@ void post_hook(const CallPtr& call) {
   call->request.body = {};
   if (!event) return call->reply(error_response(event.error()));
   if (event->reports.empty()) return call->reply(response_of({}));
-  if (!is_loopback(call->request.peer) && !call->request.peer.empty())
+  const bool is_here = is_loopback(call->request.peer) || call->request.peer.empty();
+  if (!is_here)
     event->spec.labels["process"] = "unknown: its hooks come from " + call->request.peer;
+  // A program that names the session reports it by itself.
+  if (is_here && named.empty() && !event->transcript.empty() && call->note_transcript)
+    call->note_transcript(event->transcript);
+  if (named.empty()) erase_unused(call, call->fresh_starts.note(*event, system_clock().wall()));
   const auto watched = call->backend.watched(event->session);
   name_asked_call(*event, watched);
   HookReport hook{

@@ -24,6 +24,7 @@ enum class Meaning : std::uint8_t {
   status,          ///< of opencode: idle, busy or retry
   part,            ///< of opencode: a piece of a message; only this reports a tool call that failed
   request,         ///< of Gemini CLI: what its model is asked; a compression is seen only here
+  model_part,      ///< of Gemini CLI: a piece of what its model says
   answer,          ///< the text of an answer
   stop,            ///< the answer is complete
   stop_by_status,  ///< of Cursor: the turn is over, and `status` is how
@@ -74,7 +75,7 @@ inline constexpr Row rows[] = {
     {"AfterTool", Meaning::result},
     {"PreCompress", Meaning::nothing},  // comes before every model call
     {"BeforeModel", Meaning::request},
-    {"AfterModel", Meaning::nothing},
+    {"AfterModel", Meaning::model_part},
     {"BeforeToolSelection", Meaning::nothing},
     // opencode: the events of its plugins, `{"type", "properties"}`
     {"session.created", Meaning::begin},

@@ -360,9 +360,7 @@ bool is_refused_stop(const Members& members) {
 /// The commands that go on after the answer, and the times that wake the agent. Subagents are
 /// sessions of their own. Empty: nothing.
 std::string goes_on_in(const Members& members) {
-  constexpr std::size_t named_max = 3;
-  std::size_t running = 0;
-  std::string what;
+  std::vector<std::string> commands;
   if (const auto* tasks = members.find({"background_tasks"}); tasks != nullptr && tasks->is_array())
     for (const auto& task : *tasks) {
       if (!task.is_object()) continue;
@@ -371,14 +369,9 @@ std::string goes_on_in(const Members& members) {
       const auto status = said.word({"status"}, word_bytes_max);
       if (type == "subagent" || type == "teammate" || (!status.empty() && status != "running"))
         continue;
-      if (++running <= named_max)
-        what += (running == 1 ? ": " : ", ") +
-                said.word({"command", "description", "id"}, word_bytes_max);
+      commands.push_back(said.word({"command", "description", "id"}, word_bytes_max));
     }
-  std::string text;
-  if (running > 0)
-    text = counted_as(static_cast<std::int64_t>(running), "command") +
-           (running == 1 ? " runs" : " run") + what;
+  auto text = commands_that_run(commands);
   const auto* wakes = members.find({"session_crons"});
   if (wakes == nullptr || !wakes->is_array() || wakes->empty() || !wakes->front().is_object())
     return text;
@@ -399,6 +392,19 @@ Report prompt_of(std::string prompt) {
   if (!prompt.empty() && typed(prompt).empty())
     return make(ReportKind::resume, std::string(resume_reports::woken), std::move(prompt));
   return make(ReportKind::user_input, {}, std::move(prompt));
+}
+
+/// Gemini CLI may never say that its turn is over. The last piece of its model's text does. A
+/// call of a tool has an event of its own, which follows at once.
+std::vector<Report> model_part_reports(const Members& members) {
+  const auto* response = members.find({"llm_response"});
+  if (response == nullptr || !response->is_object()) return {};
+  const auto candidates = response->find("candidates");
+  if (candidates == response->end() || !candidates->is_array() || candidates->empty()) return {};
+  const auto& first = candidates->front();
+  if (!first.is_object() || first.value("finishReason", json()) != "STOP") return {};
+  if (Members(*response).text({"text"}).empty()) return {};
+  return {make(ReportKind::idle)};
 }
 
 /// Reports of an agent that has ended its turn.
@@ -455,6 +461,8 @@ std::vector<Report> reports_of(Meaning meaning, const std::string& name, const M
       return part_reports(members);
     case Meaning::request:
       return request_reports(members);
+    case Meaning::model_part:
+      return model_part_reports(members);
     case Meaning::rest:
       return {rest_of(idle_reports::reminder)};
     case Meaning::interrupt:
@@ -596,6 +604,8 @@ Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::
     auto parent = as_session_id(Members(*info).text({"parentID"}));  // an opencode subagent's
     if (session.empty() && parent != event.session) event.spec.parent = std::move(parent);
   }
+  event.resumes = meaning == Meaning::begin && members.text({"source"}) == "resume";
+  event.transcript = members.text({"transcript_path"});
   event.spec.labels["via"] = name == "agent-turn-complete" ? "notify" : "hooks";
   const auto subagent = members.text({"agent_id", "subagent_id"});
   if (!subagent.empty()) {

@@ -37,6 +37,8 @@ struct HookEvent {
   std::vector<Report> reports;  ///< Empty: nothing is kept of such an event.
   /// Of a request for permission that names no call by its id: the call as the agent describes it.
   std::optional<Report> asks_for{};
+  std::string transcript{};     ///< The path of the session's own file, as the agent says it.
+  bool resumes = false;         ///< The agent goes on with a session that it left.
   bool ends_subagents = false;  ///< Subagents within the session's process have stopped.
 };
 

@@ -347,13 +347,14 @@ void TranscriptCollector::compact(TranscriptSession& conversation, bool again) {
 }
 
 void TranscriptCollector::rest(TranscriptSession& conversation, std::string_view why,
-                               std::string event_id) {
+                               std::string event_id, std::string what) {
   if (!conversation.works && why.empty()) return;
   conversation.works = conversation.may_rest = false;
   conversation.calls.clear();
   Report report;
   report.kind = ReportKind::idle;
   report.name = why;
+  report.content = std::move(what);
   report.event_id = std::move(event_id);
   say(conversation, std::move(report));
 }

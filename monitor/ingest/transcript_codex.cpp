@@ -8,6 +8,7 @@
 
 #include "facts/digest.h"
 #include "facts/ids.h"
+#include "ingest/bounded_text.h"
 #include "ingest/codex_failure.h"
 #include "ingest/transcript_state.h"
 #include "privacy/content.h"
@@ -127,14 +128,55 @@ void read_codex_message(TranscriptCollector& collector, TranscriptSession& conve
   conversation.may_rest = text_in(payload, "phase") != "commentary";
 }
 
+/// A call may start a command, or be about one that runs.
+void note_codex_command(TranscriptSession& conversation, const std::string& id,
+                        std::string_view tool, const std::string& arguments) {
+  constexpr std::size_t shown_max = 80;
+  auto& commands = conversation.commands;
+  const auto said = json::parse(arguments, nullptr, false);
+  if (tool == "exec_command" && commands.size() < TranscriptSession::calls_max)
+    commands.push_back({.call = id, .text = first_bytes(text_in(said, "cmd"), shown_max)});
+  if (tool != "write_stdin") return;
+  const auto process = content_text(member(said, "session_id"));
+  for (auto& command : commands)
+    if (command.process == process) command.call = id;
+}
+
+/// A result says whether its command still runs.
+void note_codex_end(TranscriptSession& conversation, const std::string& id,
+                    std::string_view result) {
+  constexpr std::string_view running = "\nProcess running with session ID ";
+  auto& commands = conversation.commands;
+  const auto command = std::ranges::find(commands, id, &LongCommand::call);
+  if (id.empty() || command == commands.end()) return;
+  const auto head = result.substr(0, result.find("\nOutput:"));
+  const auto found = head.find(running);
+  if (found == head.npos) {
+    commands.erase(command);
+    return;
+  }
+  const auto process = head.substr(found + running.size());
+  command->process = first_bytes(process.substr(0, process.find('\n')), 32);
+}
+
+/// The commands that outlive the turn.
+std::string codex_goes_on(const TranscriptSession& conversation) {
+  std::vector<std::string> running;
+  for (const auto& command : conversation.commands)
+    if (!command.process.empty()) running.push_back(command.text);
+  return commands_that_run(running);
+}
+
 void read_codex_call(TranscriptCollector& collector, TranscriptSession& conversation,
                      const json& payload) {
   collector.answered(conversation);
   auto arguments = content_text(member(payload, "arguments"));
   if (arguments.empty()) arguments = content_text(member(payload, "input"));
   if (arguments.empty()) arguments = content_text(member(payload, "action"));
-  collector.call(conversation, text_in(payload, "call_id"), text_in(payload, "name"),
-                 std::move(arguments));
+  const auto id = text_in(payload, "call_id");
+  auto tool = text_in(payload, "name");
+  note_codex_command(conversation, id, tool, arguments);
+  collector.call(conversation, id, std::move(tool), std::move(arguments));
 }
 
 /// The server searched by itself: the call is over.
@@ -157,8 +199,9 @@ void read_codex_result(TranscriptCollector& collector, TranscriptSession& conver
                   ? content_text(member(output, "content"))
                   : content_text(output);
   const bool failed = (success.is_boolean() && !success.get<bool>()) || is_codex_failure(text);
-  collector.result(conversation, text_in(payload, "call_id"), failed, std::move(text),
-                   codex_failure);
+  const auto id = text_in(payload, "call_id");
+  note_codex_end(conversation, id, text);
+  collector.result(conversation, id, failed, std::move(text), codex_failure);
 }
 
 void read_codex_use(TranscriptCollector& collector, TranscriptSession& conversation,
@@ -192,8 +235,11 @@ void read_codex_rest(TranscriptCollector& collector, TranscriptSession& conversa
   const auto& error = member(payload, "error");
   if (error.is_object()) return read_codex_failure(collector, conversation, error);
   if (conversation.turn.empty()) return collector.rest(conversation);
+  auto running = conversation.works ? codex_goes_on(conversation) : std::string();
+  const auto why = running.empty() ? std::string_view() : idle_reports::goes_on;
   const bool answered = member(payload, "last_agent_message").is_string();
-  collector.rest(conversation, {}, "hook:Stop:" + conversation.turn + (answered ? ":1" : ""));
+  collector.rest(conversation, why, "hook:Stop:" + conversation.turn + (answered ? ":1" : ""),
+                 std::move(running));
 }
 
 void read_codex_row(TranscriptCollector& collector, TranscriptSession& conversation,

@@ -15,6 +15,14 @@
 
 namespace watchdog::monitor {
 
+/// A command that may outlive its call. A plain value.
+struct LongCommand {
+  std::string call{};  ///< The id of the newest call that is about it.
+  std::string
+      process{};       ///< The agent's name for its process. Empty: it has not outlived its call.
+  std::string text{};  ///< Its first words.
+};
+
 /// One session of a transcript. A plain value.
 struct TranscriptSession {
   static constexpr std::size_t calls_max = 32;
@@ -43,6 +51,8 @@ struct TranscriptSession {
   std::vector<std::uint64_t> lines{};
   /// Open calls with their tools' names, the oldest first.
   std::vector<std::pair<std::string, std::string>> calls{};
+  /// Of Codex: commands that run, the oldest first. Not saved.
+  std::vector<LongCommand> commands{};
   /// How the session ends if nothing follows in its file. Not saved.
   std::optional<Outcome> outcome{};
 };
@@ -90,7 +100,8 @@ class TranscriptCollector {
   void use_total(TranscriptSession& conversation, std::int64_t tokens, double cost = 0);
   /// `again`: it is a second line of the same compaction, if the first one was there.
   void compact(TranscriptSession& conversation, bool again);
-  void rest(TranscriptSession& conversation, std::string_view why = {}, std::string event_id = {});
+  void rest(TranscriptSession& conversation, std::string_view why = {}, std::string event_id = {},
+            std::string what = {});
   void fail(TranscriptSession& conversation, const std::string& kind, const std::string& text,
             std::int64_t status);
 
