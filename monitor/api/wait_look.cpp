@@ -141,6 +141,7 @@ Result<bool> WaitLook::look(Backend& backend, StoreReader& reader) {
   place_.seen.seq = std::max(place_.seen.seq, through);
   now_.lifecycle = watched_->judged.history.lifecycle;
   now_.health = watched_->judged.health.kind;
+  now_.quiet = watched_->judged.health.pattern == Pattern::quiet;
   add_sample(place_.seen.seq);
   judge(question_.awaited);
   return true;
@@ -160,19 +161,22 @@ void WaitLook::fold(const Event& event) {
   if (is_new_end) now_.lifecycle = lifecycle_of(outcome->kind);
   if (event.seq > known_ && report.kind == ReportKind::start) now_.lifecycle = Lifecycle::running;
   add_sample(event.seq);
-  if (is_new_end || now_.holds) {
-    auto passing = question_.awaited;
-    passing.on_stuck = OnStuck::keep;
-    judge(passing);
-  }
+  if (is_new_end || now_.holds) judge_in_passing();
 }
 
 void WaitLook::fold(const TransitionRow& change) {
   place_.seen.transition = change.id;
   now_.health = change.transition.health.kind;
+  now_.quiet = change.transition.health.pattern == Pattern::quiet;
   add_sample(change.transition.seq);
+  judge_in_passing();
+}
+
+/// Trouble counts only if the session has it at present.
+void WaitLook::judge_in_passing() {
   auto passing = question_.awaited;
   passing.on_stuck = OnStuck::keep;
+  passing.on_suspect = passing.on_quiet = OnDoubt::keep;
   judge(passing);
 }
 
@@ -208,6 +212,12 @@ void WaitLook::judge(const Awaited& awaited) {
       [[fallthrough]];
     case Ruling::stuck:
       end_ = WaitEnd::stuck;
+      return;
+    case Ruling::suspect:
+      end_ = WaitEnd::suspect;
+      return;
+    case Ruling::quiet:
+      end_ = WaitEnd::quiet;
   }
 }
 

@@ -64,6 +64,7 @@ class WaitLook {
   void fold(const TransitionRow& change);
   void add_sample(Seq seq);
   void judge(const Awaited& awaited);
+  void judge_in_passing();
 
   WaitQuestion question_;
   WaitPlace place_;

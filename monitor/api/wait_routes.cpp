@@ -29,11 +29,17 @@ Result<WaitQuestion> question_of(const Call& call) {
   }
   const auto on_stuck = target.choice<OnStuck>("onStuck");
   if (!on_stuck) return on_stuck.error();
+  const auto on_suspect = target.choice<OnDoubt>("onSuspect");
+  if (!on_suspect) return on_suspect.error();
+  const auto on_quiet = target.choice<OnDoubt>("onQuiet");
+  if (!on_quiet) return on_quiet.error();
   const auto further = target.number("furtherMax", question.awaited.further_max, 1, INT32_MAX);
   if (!further) return further.error();
   const auto after = target.number("after", 0, 0, INT64_MAX);
   if (!after) return after.error();
   question.awaited.on_stuck = on_stuck->value_or(OnStuck::fail);
+  question.awaited.on_suspect = on_suspect->value_or(OnDoubt::keep);
+  question.awaited.on_quiet = on_quiet->value_or(OnDoubt::keep);
   question.awaited.further_max = *further;
   question.after = *after;
   const auto cursor = target.text("cursor");

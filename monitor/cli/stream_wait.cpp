@@ -38,7 +38,11 @@ class StreamWaiting {
       : asked_(asked),
         target_("/api/autonomous/sessions/" + url_encoded(asked.session) + "/wait?for=" +
                 url_encoded(text_of(asked.until)) + "&onStuck=" + std::string(name_of(on_stuck())) +
-                "&furtherMax=" + std::to_string(asked.until.further_max)) {}
+                "&furtherMax=" + std::to_string(asked.until.further_max)) {
+    // A monitor before 0.3 does not know these.
+    if (asked.until.on_suspect == OnDoubt::fail) target_ += "&onSuspect=fail";
+    if (asked.until.on_quiet == OnDoubt::fail) target_ += "&onQuiet=fail";
+  }
 
   Result<std::string, WaitFailure> run() {
     auto client = Endpoint::connect(asked_.endpoint);
@@ -182,7 +186,7 @@ class StreamWaiting {
   }
 
   const StreamWait& asked_;
-  const std::string target_;
+  std::string target_;
   std::optional<Endpoint> endpoint_;
   bool is_reached_ = false;  ///< The monitor has answered.
   bool absence_reported_ = false;

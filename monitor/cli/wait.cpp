@@ -39,6 +39,8 @@ struct WaitOptions {
   std::vector<std::string> sessions;
   std::string until = "completed";  ///< As awaited_from() reads it.
   std::string on_stuck = "ask";
+  std::string on_suspect = "keep";
+  std::string on_quiet = "keep";
   bool any = false;         ///< Over with the first that comes; else all are to.
   bool must_exist = false;  ///< A missing session is an error.
   bool restarts = false;    ///< As of Awaited.
@@ -63,15 +65,15 @@ constexpr const char* wait_footer =
     "  10  failed\n"
     "  11  incomplete\n"
     "  12  cancelled\n"
-    "  13  stuck or looping\n"
+    "  13  stuck or looping; with --on-suspect and --on-quiet also suspect and quiet\n"
     "  14  dead\n"
     "  15  stuck, and you did not want to go on (user_cancelled_stuck)\n"
     "  130  interrupted\n"
     "\n"
     "--json: one object per line for each session that is over: {\"session\", \"expected\", "
-    "\"came\", \"end\" (null: success; ended, dead, stuck, user_cancelled_stuck, no_session, "
-    "interrupted, unavailable, misuse), \"why\", \"exitCode\", \"progress\", \"timeline\": "
-    "[{\"at\", \"text\"}], \"omitted\"}\n"
+    "\"came\", \"end\" (null: success; ended, dead, stuck, suspect, quiet, "
+    "user_cancelled_stuck, no_session, interrupted, unavailable, misuse), \"why\", "
+    "\"exitCode\", \"progress\", \"timeline\": [{\"at\", \"text\"}], \"omitted\"}\n"
     "Data goes to standard output, failures and the progress to standard error.";
 
 enum WaitCode : int {
@@ -104,6 +106,8 @@ int code_of(WaitEnd end, Lifecycle lifecycle) {
     case WaitEnd::dead:
       return wait_dead;
     case WaitEnd::stuck:
+    case WaitEnd::suspect:
+    case WaitEnd::quiet:
       return wait_stuck;
     case WaitEnd::user_cancelled_stuck:
       return wait_user_cancelled_stuck;
@@ -320,6 +324,8 @@ static int wait(const WaitOptions& options) {
     }
   }
   until->on_stuck = named<OnStuck>(options.on_stuck).value_or(OnStuck::ask);
+  until->on_suspect = named<OnDoubt>(options.on_suspect).value_or(OnDoubt::keep);
+  until->on_quiet = named<OnDoubt>(options.on_quiet).value_or(OnDoubt::keep);
   until->restarts = options.restarts;
   return SessionPresence(options, *until).run();
 }
@@ -341,6 +347,17 @@ void add_wait(CommandLine& line) {
                    "or keep waiting")
       ->capture_default_str()
       ->check(one_of("answer", {"ask", "fail", "keep"}));
+  command
+      ->add_option("--on-suspect", options->on_suspect,
+                   "When a session is suspect: keep waiting, or fail")
+      ->capture_default_str()
+      ->check(one_of("answer", {"keep", "fail"}));
+  command
+      ->add_option("--on-quiet", options->on_quiet,
+                   "When nothing has moved in a session for long, and nothing shows that it works: "
+                   "keep waiting, or fail")
+      ->capture_default_str()
+      ->check(one_of("answer", {"keep", "fail"}));
   command->add_flag("--any", options->any, "Succeed with the first session that does");
   command->add_flag("--must-exist", options->must_exist,
                     "Fail (5) if a session does not exist, instead of waiting for it");

@@ -150,6 +150,9 @@ void Waiting::conclude() {
       return over(false, "stuck",
                   "it has been " + health + " for " + std::to_string(further_iterations(memory_)) +
                       " further iterations");
+    case Ruling::suspect:
+    case Ruling::quiet:
+      return;  // a client cannot ask for these
   }
 }
 

@@ -105,6 +105,21 @@ TEST(WaitRule, a_user_who_says_to_go_on_is_asked_again_after_three_more_iteratio
   EXPECT_EQ(ruling(what, memory), Ruling::ask);
 }
 
+TEST(WaitRule, a_doubt_ends_the_wait_only_where_that_was_asked_for) {
+  const SessionSample suspect{.health = H::suspect};
+  const SessionSample quiet{.health = H::slow, .quiet = true};
+  auto what = awaited("completed");
+  EXPECT_EQ(after(what, {suspect}), Ruling::go_on);
+  EXPECT_EQ(after(what, {quiet}), Ruling::go_on);
+  what.on_suspect = OnDoubt::fail;
+  EXPECT_EQ(after(what, {suspect}), Ruling::suspect);
+  EXPECT_EQ(after(what, {suspect, {.health = H::progressing}}), Ruling::go_on) << "it is over";
+  EXPECT_EQ(after(what, {quiet}), Ruling::go_on);
+  what.on_quiet = OnDoubt::fail;
+  EXPECT_EQ(after(what, {quiet}), Ruling::quiet);
+  EXPECT_EQ(after(what, {{.lifecycle = L::completed, .quiet = true}}), Ruling::met);
+}
+
 TEST(WaitRule, an_agent_that_is_started_again_is_dead_only_by_its_health) {
   auto what = awaited("completed");
   what.restarts = true;
@@ -166,6 +181,10 @@ TEST(WaitRule, whatever_is_seen_it_fails_only_for_a_reason_that_was_seen) {
         case Ruling::stuck:
           EXPECT_TRUE(lasted && !met && !dead && !is_end(now.lifecycle));
           EXPECT_NE(what.on_stuck, OnStuck::keep);
+          break;
+        case Ruling::suspect:
+        case Ruling::quiet:
+          ADD_FAILURE() << "nobody asked for it";
           break;
         case Ruling::go_on:
           EXPECT_FALSE(met || dead || is_end(now.lifecycle));

@@ -48,6 +48,17 @@ struct Names<OnStuck> {
   static constexpr std::string_view all[] = {"ask", "fail", "keep"};
 };
 
+/// The reaction to a session that is suspect or quiet at this moment.
+enum class OnDoubt : std::uint8_t {
+  keep,  ///< it goes on
+  fail   ///< it fails
+};
+
+template <>
+struct Names<OnDoubt> {
+  static constexpr std::string_view all[] = {"keep", "fail"};
+};
+
 /// A goal. A plain value.
 struct Awaited {
   Goal goal = Goal::outcome;                     ///< What to wait for.
@@ -56,7 +67,9 @@ struct Awaited {
   /// Of a state change: its type (`tool_call` for a finished call), empty: any; of a condition: its
   /// description.
   std::string what{};
-  OnStuck on_stuck = OnStuck::ask;  ///< What to do if the session stays stuck.
+  OnStuck on_stuck = OnStuck::ask;     ///< What to do if the session stays stuck.
+  OnDoubt on_suspect = OnDoubt::keep;  ///< What to do if it is suspect,
+  OnDoubt on_quiet = OnDoubt::keep;    ///< or quiet, see Pattern::quiet.
   /// How many further iterations a session may be stuck or looping. A conclusion that is revoked
   /// meanwhile is forgiven: the next steps refute false alarms, so a test fails only after three
   /// more confirming steps. Time alone adds nothing.
@@ -80,6 +93,7 @@ struct SessionSample {
   std::int64_t rounds = 0;  ///< Finished rounds of calls seen so far; calls at once count as one.
   bool holds = false;       ///< The state change has happened, or the condition holds.
   bool gone = false;        ///< Its process is gone.
+  bool quiet = false;       ///< Nothing shows that it works, see Pattern::quiet.
 };
 
 /// What a wait has seen so far: of bounded size. A plain value.
@@ -113,7 +127,9 @@ enum class Ruling : std::uint8_t {
   ended,  ///< in another way than the goal
   dead,
   ask,  ///< ask whether to go on
-  stuck
+  stuck,
+  suspect,
+  quiet
 };
 
 /// Decides whether the wait is over. Pure. The goal counts first, then an end, then trouble.
@@ -185,14 +201,17 @@ enum class WaitEnd : std::uint8_t {
   no_session,            ///< there is none, and none will start
   interrupted,           ///< `stop` was requested, or a signal came
   unavailable,           ///< the database cannot be read
-  misuse                 ///< the wait could not have ended
+  misuse,                ///< the wait could not have ended
+  suspect,               ///< it is suspect, and the wait was to fail then
+  quiet                  ///< it is quiet, and the wait was to fail then
 };
 
 template <>
 struct Names<WaitEnd> {
   static constexpr std::string_view all[] = {
       "ended",      "dead",        "stuck",       "user_cancelled_stuck",
-      "no_session", "interrupted", "unavailable", "misuse"};
+      "no_session", "interrupted", "unavailable", "misuse",
+      "suspect",    "quiet"};
 };
 
 /// An event of a session, for people. A plain value.

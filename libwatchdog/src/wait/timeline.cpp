@@ -128,6 +128,10 @@ std::string why_over(Ruling verdict, const Awaited& awaited, const WaitMemory& m
       return "it has been " + std::string(name_of(memory.latest.health)) + " for " +
              std::to_string(further_iterations(memory)) + " further iterations (limit " +
              std::to_string(awaited.further_max) + ")";
+    case Ruling::suspect:
+      return "it is suspect";
+    case Ruling::quiet:
+      return "nothing has moved in it for long, and nothing shows that it works";
   }
   return {};
 }

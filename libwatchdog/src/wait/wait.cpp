@@ -161,6 +161,10 @@ class Waiting {
         [[fallthrough]];
       case Ruling::stuck:
         return unless_over_meanwhile(WaitEnd::stuck, std::move(why));
+      case Ruling::suspect:
+        return unless_over_meanwhile(WaitEnd::suspect, std::move(why));
+      case Ruling::quiet:
+        return unless_over_meanwhile(WaitEnd::quiet, std::move(why));
     }
     return {};
   }
@@ -172,7 +176,7 @@ class Waiting {
     if (there && *there) {
       const auto now = ruling(asked_.until, memory_);
       if (now == Ruling::ended || now == Ruling::dead) return judge_now();
-      const bool refuted = now == Ruling::go_on && end == WaitEnd::stuck;
+      const bool refuted = now == Ruling::go_on && end != WaitEnd::user_cancelled_stuck;
       if (refuted) return {};
     }
     return failure(end, std::move(why));
@@ -240,6 +244,7 @@ class Waiting {
   void sample(const Case& judged, Instant now) {
     counted_.lifecycle = judged.history.lifecycle;
     counted_.health = judged.health.kind;
+    counted_.quiet = judged.health.pattern == Pattern::quiet;
     counted_.beats = iterations_.beats;
     counted_.rounds = iterations_.rounds;
     if (asked_.condition) {

@@ -108,9 +108,12 @@ Ruling ruling(const Awaited& awaited, const WaitMemory& memory) noexcept {
   if (is_met(awaited, now)) return Ruling::met;
   if (is_end(now.lifecycle)) return Ruling::ended;
   if (now.health == HealthKind::dead || (now.gone && !awaited.restarts)) return Ruling::dead;
-  if (awaited.on_stuck == OnStuck::keep || !memory.trouble ||
-      further_iterations(memory) < awaited.further_max) {
-    return Ruling::go_on;
+  const bool stays_stuck = awaited.on_stuck != OnStuck::keep && memory.trouble &&
+                           further_iterations(memory) >= awaited.further_max;
+  if (!stays_stuck) {
+    if (awaited.on_suspect == OnDoubt::fail && now.health == HealthKind::suspect)
+      return Ruling::suspect;
+    return awaited.on_quiet == OnDoubt::fail && now.quiet ? Ruling::quiet : Ruling::go_on;
   }
   return awaited.on_stuck == OnStuck::ask ? Ruling::ask : Ruling::stuck;
 }
