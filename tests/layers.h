@@ -36,7 +36,7 @@ inline const std::map<std::string, Set, std::less<>> may_include = {
     // the SQLite file
     {"store", {"facts", "privacy", "text", "server", "judge", "codec"}},
     // the judge at work on a store
-    {"observer", {"facts", "privacy", "text", "server", "judge", "codec", "store"}},
+    {"observer", {"facts", "privacy", "text", "server", "judge", "codec", "process", "store"}},
     // an agent's side: tracker and C interface
     {"report", {"facts", "privacy", "text", "server", "judge", "codec", "store"}},
     // waiting for a session

@@ -28,6 +28,7 @@ FINDINGS = {
     "F5": ("server", "The model server hangs: two independent signs agree."),
     "F6": ("opinion", "A model that was asked, or the agent itself, says that the session is stuck or loops."),
     "F7": ("wait", "The agent said that it waits."),
+    "F8": ("quiet", "For long nothing moved, and nothing shows that it works."),
     "R1": ("same call", "The same call with the same result, several times in a row."),
     "R2": ("same error", "The same call fails, several times in a row."),
     "R3": ("cycle", "A cycle of 2 to 8 rounds of calls repeats."),

@@ -3,7 +3,7 @@
 
 /** The codes of patterns in words. */
 const patternNames = {
-  F1: 'iterations without a state change', F3: 'far below its pace', F4: 'no heartbeats', F5: 'the model server hangs', F6: 'a model check says so',
+  F1: 'iterations without a state change', F3: 'far below its pace', F4: 'no heartbeats', F5: 'the model server hangs', F6: 'a model check says so', F8: 'nothing moves',
   R1: 'the same call', R2: 'the same error', R3: 'a cycle of calls', R4: 'repeated calls', R5: 'one tool fails', R6: 'invalid calls',
   R7: 'the same message', R7b: 'messages only', R8: 'text that repeats itself', R9: 'a cycle of states', R10: 'compactions', R11: 'nothing new',
   R12: 'little new in its messages', R13: 'the same failure', R14: 'the same request', R15: 'the same turn',

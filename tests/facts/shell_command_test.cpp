@@ -100,5 +100,30 @@ TEST(CallsThatWait, keep_their_mark_in_a_file) {
   }
 }
 
+TEST(ShellCommand, is_shown_as_people_know_it) {
+  const struct {
+    std::string arguments;
+    std::string shown;
+  } rows[] = {
+      {R"({"command":"make check","timeout":5})", "make check"},
+      {R"({"timeout":5, "command" : "make check"})", "make check"},
+      {R"({"cmd":"kiln --warm","yield_time_ms":10000})", "kiln --warm"},
+      {R"({"command":["bash","-lc","echo \"a\" ]"]})", R"(echo "a" ])"},
+      {R"({"command":"echo \"a\"\n\tls C:\\x"})", R"(echo "a"  ls C:\x)"},
+      {"make check\nls", "make check ls"},
+      {R"({"path":"command"})", ""},
+      {R"({"command":5})", ""},
+      {R"({"command":"unfinished)", "unfinished"},
+      {"", ""},
+      {"  ", ""},
+  };
+  for (const auto& row : rows) EXPECT_EQ(command_in(row.arguments), row.shown) << row.arguments;
+  const auto cut = command_in(R"({"command":")" + std::string(59, 'a') + "\u00e4\u00e4\"}");
+  EXPECT_LE(cut.size(), 60U);
+  EXPECT_EQ(cut, std::string(59, 'a')) << "no character is split";
+  for (std::size_t at = 0; at < 40; ++at)
+    (void)command_in(std::string_view(R"({"command":"a\u00e4\n\\"})").substr(0, at));
+}
+
 }  // namespace
 }  // namespace watchdog

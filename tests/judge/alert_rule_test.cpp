@@ -45,9 +45,12 @@ class Line {
     const auto health = named<HealthKind>(word);
     const auto wait = named<AlertCause>(word).value_or(AlertCause::blocked);
     const bool waits = wait == AlertCause::needs_input || wait == AlertCause::quota;
-    auto made = waits    ? condition_of(HealthKind::blocked, rules_, wait)
-                : health ? condition_of(*health, rules_)
-                         : condition_of(*named<Lifecycle>(word), rules_);
+    auto made =
+        waits ? condition_of(Health{.kind = HealthKind::blocked}, rules_, wait)
+        : word == "quiet"
+            ? condition_of(Health{.kind = HealthKind::slow, .pattern = Pattern::quiet}, rules_)
+        : health ? condition_of(Health{.kind = *health}, rules_)
+                 : condition_of(*named<Lifecycle>(word), rules_);
     made.reason = "it is " + word;
     made.tick = now_;
     made.at = WallTime{now_.time_since_epoch()};
@@ -151,6 +154,22 @@ TEST(AlertRule, reports_the_begin_and_the_end_of_a_wait_for_quota) {
   }
   EXPECT_EQ(Line({.on = {AlertCause::blocked}}).notices_of("quota +61"), "60:quota");
   EXPECT_EQ(Line({.on = {AlertCause::dead}}).notices_of("quota +9999"), "");
+}
+
+TEST(AlertRule, calls_for_a_quiet_session_late_and_once) {
+  for (const auto& [line, notices_of] : {
+           Announced{"quiet +599 progressing +9999", ""},
+           Announced{"quiet +9999", "600:quiet"},
+           Announced{"quiet +601 progressing", "600:quiet 601:-progressing"},
+           Announced{"quiet +601 stuck", "600:quiet 601:stuck"},
+           Announced{"quiet +9 suspect +9999", "600:quiet"},
+           Announced{"suspect +9999", ""},
+       }) {
+    EXPECT_EQ(Line().notices_of(line), notices_of) << line;
+  }
+  EXPECT_EQ(Line({.on = {AlertCause::stuck}}).notices_of("quiet +9999"), "");
+  EXPECT_EQ(Line({.on = {AlertCause::suspect}}).notices_of("suspect +9 progressing"),
+            "0:suspect 9:-progressing");
 }
 
 TEST(AlertRule, waits_until_a_trouble_holds_where_it_is_to) {
@@ -282,10 +301,10 @@ TEST(AlertRule, holds_its_promises_whatever_happens) {
         default: {
           const auto& word = words[static_cast<std::size_t>(pick(static_cast<int>(words.size())))];
           const auto health = named<HealthKind>(word);
-          auto condition = word == "needs_input"
-                               ? condition_of(HealthKind::blocked, rules, AlertCause::needs_input)
-                           : health ? condition_of(*health, rules)
-                                    : condition_of(*named<Lifecycle>(word), rules);
+          auto condition = word == "needs_input" ? condition_of(Health{.kind = HealthKind::blocked},
+                                                                rules, AlertCause::needs_input)
+                           : health              ? condition_of(Health{.kind = *health}, rules)
+                                                 : condition_of(*named<Lifecycle>(word), rules);
           condition.word = word;
           condition.tick = now;
           check(fold(state, condition, rules));

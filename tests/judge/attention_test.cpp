@@ -50,6 +50,8 @@ TEST(Attention, every_session_has_one_state_and_one_group) {
       {{L::waiting, H::blocked, "retry"}, S::waiting, A::watch},
       {{L::waiting, H::blocked, "backend"}, S::waiting, A::watch},
       {{L::waiting, H::blocked, "children"}, S::waiting, A::working},
+      {{L::waiting, H::blocked, "children", false, true}, S::waiting, A::watch},
+      {{L::running, H::slow, "", false, true}, S::slow, A::watch},
       {{L::waiting, H::blocked, ""}, S::waiting, A::watch},
       {{L::waiting, H::silent, "approval"}, S::silent, A::needs_you},
       {{L::completed, H::looping}, S::completed, A::resting},

@@ -21,18 +21,20 @@ class Agent {
     judged.policy.set(policy);
   }
 
-  Agent& say(Report report) {
+  Agent& say(Report report, ReportOrigin by = ReportOrigin::unknown) {
     mark(report);
     seal(report, content);
     Event event{.seq = ++seq, .session = 1, .tick = now, .at = WallTime{now.time_since_epoch()}};
     if (auto* beats = std::get_if<Heartbeats>(&report.detail)) beats->first = beats->last = now;
     event.late = is_end(judged.history.lifecycle) && report.kind != ReportKind::start;
     event.report = std::move(report);
+    event.origin = by;
     events.push_back(event);
     judged.fold(event, changes);
     return note();
   }
 
+  Agent& from_monitor(Report report) { return say(std::move(report), ReportOrigin::monitor); }
   Agent& begin(const std::string& tool, const std::string& args, const std::string& id = {}) {
     ++calls;
     return say({.kind = ReportKind::tool_call, .name = tool, .content = args, .call_id = id});

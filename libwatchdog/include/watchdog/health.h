@@ -137,10 +137,11 @@ struct PaceNow {
 [[nodiscard]] std::string evidence_note(const Health& health, std::size_t at);
 
 /// Version of these rules; transitions carry it.
-inline constexpr std::string_view detector_version = "10";
+inline constexpr std::string_view detector_version = "11";
 
 /// The causes of an alert. `blocked` is a wait that lasts; `needs_input` one that only a person
-/// ends; `quota` one for the end of a limit.
+/// ends; `quota` one for the end of a limit. `quiet` is a running session in which nothing has
+/// moved for long.
 enum class AlertCause : std::uint8_t {
   stuck,
   looping,
@@ -149,13 +150,16 @@ enum class AlertCause : std::uint8_t {
   failed,
   incomplete,
   needs_input,
-  quota
+  quota,
+  suspect,
+  quiet
 };
 
 template <>
 struct Names<AlertCause> {
-  static constexpr std::string_view all[] = {"stuck",  "looping",    "blocked",     "dead",
-                                             "failed", "incomplete", "needs_input", "quota"};
+  static constexpr std::string_view all[] = {"stuck",   "looping",    "blocked",     "dead",
+                                             "failed",  "incomplete", "needs_input", "quota",
+                                             "suspect", "quiet"};
 };
 
 /// A reason that may leave the machine, and the agent's own texts that belong to it. A plain value.
@@ -247,7 +251,7 @@ struct AlertRules {
   /// The causes of alerts.
   std::vector<AlertCause> on{AlertCause::stuck,       AlertCause::looping,    AlertCause::dead,
                              AlertCause::failed,      AlertCause::incomplete, AlertCause::blocked,
-                             AlertCause::needs_input, AlertCause::quota};
+                             AlertCause::needs_input, AlertCause::quota,      AlertCause::quiet};
   Millis hold{0};                 ///< How long a running session's trouble must last first.
   Millis blocked_for{1'800'000};  ///< How long a declared wait may last without an alert.
   /// How long it may wait for a person, or for quota, without an alert.

@@ -143,6 +143,9 @@ struct CallNotes {
   std::int64_t accepted = 0;  ///< The number of accepted progress reports.
   std::string said{};         ///< The first 64 characters of its newest progress message.
   Millis waited{};            ///< How long a person or a limit held it up.
+  std::string seen{};         ///< What the monitor sees of it, see call_reports; its first 200
+                              ///< characters. Empty: nothing, or that it works.
+  std::string command{};      ///< Of a shell: the command's first 60 bytes.
 };
 
 /// A number of an iteration, or none. Half the size of an `optional`: a session may have many.

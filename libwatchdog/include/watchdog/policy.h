@@ -41,6 +41,7 @@ enum class Pattern : std::uint8_t {
   same_failure,          ///< a call that fails in the same way each time, with other work between
   rephrased_calls,       ///< one tool is asked for the same in other words
   repeated_turns,        ///< turns, or requests to the model, that begin or end as before
+  quiet,                 ///< for long nothing moves, and nothing shows that it works
 
   // The codes by which schemas and older programs name them.
   F1 = no_state_change,
@@ -50,6 +51,7 @@ enum class Pattern : std::uint8_t {
   F5 = server_status,
   F6 = model_check,
   F7 = declared_wait,
+  F8 = quiet,
   R1 = same_call,
   R2 = same_failing_call,
   R3 = cycle_of_calls,
@@ -71,8 +73,8 @@ enum class Pattern : std::uint8_t {
 template <>
 struct Names<Pattern> {
   static constexpr std::string_view all[] = {
-      "none", "F1", "F2", "F3",  "F4", "F5", "F6",  "F7",  "R1",  "R2",  "R3",  "R4",
-      "R5",   "R6", "R7", "R7b", "R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15"};
+      "none", "F1", "F2",  "F3", "F4", "F5",  "F6",  "F7",  "R1",  "R2",  "R3",  "R4", "R5",
+      "R6",   "R7", "R7b", "R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15", "F8"};
 };
 
 inline constexpr std::size_t pattern_count =
@@ -80,7 +82,7 @@ inline constexpr std::size_t pattern_count =
 
 /// Returns true for a kind of repetition.
 [[nodiscard]] constexpr bool is_repetition(Pattern pattern) noexcept {
-  return pattern >= Pattern::same_call;
+  return pattern >= Pattern::same_call && pattern <= Pattern::repeated_turns;
 }
 
 /// Returns true for signs that are too weak to count as a loop, however often they come. A session

@@ -196,6 +196,15 @@ inline constexpr std::string_view all[] = {approval, input,    login, billing,
                                            quota,    overload, retry, children};
 }  // namespace wait_reports
 
+/// The state of a running call's processes as the monitor sees it: the `content` of its own report
+/// of kind `tool_progress`. Empty: its processes work. Any other text says what it waits for.
+namespace call_reports {
+inline constexpr std::string_view no_process = "no process runs for it";  ///< Of a command.
+inline constexpr std::string_view sleeps = "its process sleeps";          ///< All of them do.
+/// Begins the text about a session below that is not well; its id and reason follow.
+inline constexpr std::string_view waits_for = "it waits for ";
+}  // namespace call_reports
+
 /// Why an agent works on without a person, the `name` of a report of kind `resume`.
 namespace resume_reports {
 inline constexpr std::string_view woken = "woken";  ///< A program that it left running woke it.

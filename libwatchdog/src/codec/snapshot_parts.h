@@ -21,7 +21,7 @@ namespace watchdog {
 // clang-format off
 template <class V> void each_part(CallMark& x, V&& v) { v(x.call, x.tool, x.round, x.use, x.malformed, x.blind, x.twin); }
 template <class V> void each_part(OpenCall& x, V&& v) { v(x.name, x.call_id, x.seq, x.since, x.iteration, x.mark, x.passed, x.notes); }
-template <class V> void each_part(CallNotes& x, V&& v) { v(x.deadline, x.turn, x.accepted, x.said); v.later(x.waited); }
+template <class V> void each_part(CallNotes& x, V&& v) { v(x.deadline, x.turn, x.accepted, x.said); v.later(x.waited); v.later(x.seen); v.later(x.command); }
 template <class V> void each_part(OpenTurn& x, V&& v) { v(x.id, x.parent, x.depth, x.since, x.at, x.calls, x.aborting); }
 template <class V> void each_part(Marks::Field& x, V&& v) { v(x.name, x.value, x.atomic); }
 template <class V> void each_part(Step& x, V&& v) {

@@ -199,7 +199,70 @@ bool cut(std::string_view command, Each&& each) {
   return writes;
 }
 
+/// The opening quote of the last text in a JSON list: of words for a shell, the one that is its
+/// command.
+std::size_t last_word(std::string_view text, std::size_t at) {
+  auto last = text.npos;
+  bool is_inside = false;
+  for (++at; at < text.size(); ++at) {
+    if (is_inside && text[at] == '\\') {
+      ++at;
+    } else if (text[at] == '"') {
+      is_inside = !is_inside;
+      if (is_inside) last = at;
+    } else if (!is_inside && text[at] == ']') {
+      break;
+    }
+  }
+  return last;
+}
+
+/// The beginning of a JSON text without its escapes, up to its closing quote.
+std::string plain_text(std::string_view quoted, std::size_t bytes_at_most) {
+  std::string plain;
+  for (std::size_t at = 0; at < quoted.size() && plain.size() < bytes_at_most; ++at) {
+    if (quoted[at] == '"') break;
+    if (quoted[at] != '\\' || at + 1 == quoted.size()) {
+      plain += quoted[at];
+      continue;
+    }
+    const auto escaped = quoted[++at];
+    const bool is_number = escaped == 'u';
+    if (is_number) at += 4;
+    const bool is_space = escaped == 'n' || escaped == 't' || escaped == 'r';
+    plain += is_number ? '?' : is_space ? ' ' : escaped;
+  }
+  return plain;
+}
+
 }  // namespace
+
+std::string command_in(std::string_view arguments) {
+  constexpr std::size_t shown_max = 60;
+  arguments = arguments.substr(0, bytes_max);
+  const auto begin = arguments.find_first_not_of(" \n\r\t");
+  if (begin == arguments.npos) return {};
+  std::string command;
+  if (arguments[begin] != '{') command = arguments.substr(begin, shown_max + 1);
+  for (const std::string_view member : {"\"command\"", "\"cmd\""}) {
+    const auto found = command.empty() ? arguments.find(member) : arguments.npos;
+    if (found == arguments.npos) continue;
+    auto value = arguments.find_first_not_of(" :\n", found + member.size());
+    if (value == arguments.npos) continue;
+    if (arguments[value] == '[') value = last_word(arguments, value);
+    if (value == arguments.npos || arguments[value] != '"') continue;
+    command = plain_text(arguments.substr(value + 1), shown_max + 1);
+  }
+  for (char& c : command)
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  auto shown = std::min(command.size(), shown_max);
+  const auto splits = [&](std::size_t at) {
+    return at < command.size() && (static_cast<unsigned char>(command[at]) & 0xC0U) == 0x80U;
+  };
+  while (shown > 0 && splits(shown)) --shown;
+  command.resize(shown);
+  return command;
+}
 
 CommandPurpose purpose_of_command(std::string_view command) {
   if (command.find_first_not_of(" \t\r\n") == command.npos) return {.waits = true};

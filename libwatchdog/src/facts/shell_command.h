@@ -2,6 +2,7 @@
 /// What a command of a shell is for, as far as its words say it.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace watchdog {
@@ -11,6 +12,10 @@ struct CommandPurpose {
   bool waits = false;       ///< It sleeps, or watches something that runs.
   bool reads_only = false;  ///< Each of its programs is known to change no file.
 };
+
+/// Returns the first 60 bytes of the command among the arguments of a call, on one line. They
+/// are a JSON object, or the command itself. Empty: there is none. It looks at 4 KiB.
+[[nodiscard]] std::string command_in(std::string_view arguments);
 
 /// Reads the first 4 KiB of a command. An empty one waits for what runs already. Linear.
 [[nodiscard]] CommandPurpose purpose_of_command(std::string_view command);

@@ -18,6 +18,9 @@ namespace {
 /// Ranks causes: after an alert, only a worse cause is alerted again.
 int gravity(AlertCause cause) {
   switch (cause) {
+    case AlertCause::suspect:
+    case AlertCause::quiet:
+      return 0;
     case AlertCause::blocked:
     case AlertCause::quota:
       return 1;
@@ -32,6 +35,10 @@ int gravity(AlertCause cause) {
   }
   return 3;
 }
+
+/// A session that was quiet for ten minutes may be so for as long again: nobody is called for what
+/// mostly passes.
+constexpr Millis quiet_hold{600'000};
 
 bool is_wait(AlertCause cause) {
   return cause == AlertCause::blocked || cause == AlertCause::needs_input ||
@@ -65,7 +72,9 @@ Instant trouble_due(const AlertState& state, const AlertRules& rules) {
   if (!state.trouble || state.acknowledged) return never;
   if (state.alerted && gravity(*state.trouble) <= gravity(*state.alerted)) return never;
   const bool holds = may_pass(*state.trouble) && !is_wait(*state.trouble);
-  return std::max(state.since + (holds ? rules.hold : Millis{0}), state.snoozed_until);
+  const auto hold =
+      *state.trouble == AlertCause::quiet ? std::max(rules.hold, quiet_hold) : rules.hold;
+  return std::max(state.since + (holds ? hold : Millis{0}), state.snoozed_until);
 }
 
 AlertNotice notice(AlertState& state, AlertKind kind) {
@@ -143,12 +152,21 @@ bool AlertRules::wants(AlertCause cause) const noexcept {
   return std::ranges::find(on, cause) != on.end();
 }
 
-Condition condition_of(HealthKind health, const AlertRules& rules, AlertCause wait) {
-  Condition condition{.word = std::string(name_of(health))};
-  switch (health) {
-    case HealthKind::suspect:
+Condition condition_of(const Health& health, const AlertRules& rules, AlertCause wait) {
+  Condition condition{.word = std::string(name_of(health.kind))};
+  switch (health.kind) {
     case HealthKind::silent:
       return condition;  // this is not a recovery, whatever was before
+    case HealthKind::suspect:
+      if (!rules.wants(AlertCause::suspect)) return condition;  // likewise
+      condition.cause = AlertCause::suspect;
+      break;
+    case HealthKind::slow:
+      condition.kind = Condition::Kind::calm;
+      if (health.pattern != Pattern::quiet) return condition;
+      condition.cause = AlertCause::quiet;
+      condition.word = name_of(AlertCause::quiet);
+      break;
     case HealthKind::stuck:
       condition.cause = AlertCause::stuck;
       break;
@@ -169,7 +187,7 @@ Condition condition_of(HealthKind health, const AlertRules& rules, AlertCause wa
   }
   if (rules.wants(condition.cause)) {
     condition.kind = Condition::Kind::trouble;
-  } else if (health == HealthKind::blocked) {
+  } else if (health.kind == HealthKind::blocked) {
     condition.kind = Condition::Kind::calm;
   }
   return condition;

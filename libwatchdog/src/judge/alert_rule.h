@@ -49,7 +49,7 @@ struct Condition {
 
 /// Returns the condition of a running session by its health, or of an ended one by its end.
 /// `wait`: the cause that its wait would have, if it waits.
-[[nodiscard]] Condition condition_of(HealthKind health, const AlertRules& rules,
+[[nodiscard]] Condition condition_of(const Health& health, const AlertRules& rules,
                                      AlertCause wait = AlertCause::blocked);
 /// Likewise by the end alone.
 [[nodiscard]] Condition condition_of(Lifecycle end, const AlertRules& rules);

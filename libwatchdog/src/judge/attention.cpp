@@ -102,18 +102,21 @@ Standing standing_of(const StandingFacts& facts) noexcept {
   const auto state = state_of(facts);
   // It waits for children only while one of them works.
   if (state == SessionState::waiting && facts.waits_for == wait_reports::children)
-    return {state, Attention::working};
+    return {state, facts.quiet ? Attention::watch : Attention::working};
+  // Slow is not stuck. But a person may want to look where nothing shows that it works.
+  if (state == SessionState::slow && facts.quiet) return {state, Attention::watch};
   return {state, attention_of(state)};
 }
 
 Standing standing_of(const Case& judged, WallTime wall) noexcept {
   const auto& history = judged.history;
   const auto& notes = *history.notes;
-  return standing_of({.lifecycle = history.lifecycle,
-                      .health = judged.health.kind,
-                      .waits_for = notes.waiting_for,
-                      .settled = notes.outcome &&
-                                 (notes.acknowledged || wall - notes.outcome_at >= end_fresh_for)});
+  return standing_of(
+      {.lifecycle = history.lifecycle,
+       .health = judged.health.kind,
+       .waits_for = notes.waiting_for,
+       .settled = notes.outcome && (notes.acknowledged || wall - notes.outcome_at >= end_fresh_for),
+       .quiet = judged.health.pattern == Pattern::quiet});
 }
 
 WallTime standing_since(const Case& judged, Instant now, WallTime wall) noexcept {

@@ -67,6 +67,7 @@ struct StandingFacts {
   HealthKind health = HealthKind::unknown;
   std::string_view waits_for{};  ///< While it waits: what for, see wait_reports.
   bool settled = false;          ///< Its end was acknowledged, or is older than `end_fresh_for`.
+  bool quiet = false;            ///< Nothing shows that it works, see Pattern::quiet.
 };
 
 /// How long a failed end needs a person if nobody acknowledges it.

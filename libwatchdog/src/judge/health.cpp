@@ -87,6 +87,37 @@ Health rested(const History& history, const Policy& policy) {
           .evidence = {turn.first, history.seq}};
 }
 
+/// A wait for children of which none shows that it works: families.cpp says which.
+bool is_quiet_family(const History& history) {
+  return history.notes->waiting_for == wait_reports::children && !history.notes->wait_why.empty();
+}
+
+/// A session in which nothing moves is quiet after this time, and after ten times what is usual.
+constexpr Millis quiet_min{600'000};
+constexpr int quiet_factor = 10;
+
+/// Returns when nothing will have moved for so long that a person may want to look.
+Instant quiet_at(const History& history, const PaceNow& pace) {
+  const auto bound = std::max(quiet_min, quiet_factor * pace.bounds.own.value_or(Millis{}));
+  const auto since = std::max(pace.since, history.last_rise);
+  return std::max(unless_away(history, since + bound, bound), history.notes->quiet_until);
+}
+
+/// An open call of a command for which its agent has no process.
+bool has_lost_call(const History& history) {
+  return std::ranges::any_of(*history.open_calls, [](const OpenCall& call) {
+    return call.passed < OpenCall::passed_max && call.notes->seen == call_reports::no_process;
+  });
+}
+
+/// An open call that waits for a session below, which is not well.
+bool is_held_by_child(const History& history) {
+  return std::ranges::any_of(*history.open_calls, [](const OpenCall& call) {
+    return call.passed < OpenCall::passed_max &&
+           call.notes->seen.starts_with(call_reports::waits_for);
+  });
+}
+
 /// True if something besides the next report would show that the agent works, or is gone.
 bool is_observable(const History& history) {
   return history.heartbeats > 0 || history.pid > 0 || !history.open_calls->empty() ||
@@ -97,7 +128,7 @@ bool is_observable(const History& history) {
 Health awake(const History& history, const Policy& policy, Instant now) {
   if (history.lifecycle == Lifecycle::waiting) {
     return {.kind = HealthKind::blocked,
-            .pattern = Pattern::declared_wait,
+            .pattern = is_quiet_family(history) ? Pattern::quiet : Pattern::declared_wait,
             .evidence = {history.notes->wait_seq}};
   }
   Health health = without_trouble(history);
@@ -141,15 +172,20 @@ Health awake(const History& history, const Policy& policy, Instant now) {
     until = std::min(until, excused);
   }
   const auto pace = pace_now(history, policy);
-  if (found.level == Level::suspect || (!busy && now >= pace.suspect_at)) {
+  const bool is_lost = !busy && has_lost_call(history);
+  if (found.level == Level::suspect || is_lost || (!busy && now >= pace.suspect_at)) {
     health = doubted(history, policy, found);
   } else if (busy && now >= std::min(pace.slow_at, pace.suspect_at)) {
     health = {
         .kind = HealthKind::slow, .pattern = Pattern::server_status, .evidence = {server->seq}};
-  } else if (now >= pace.slow_at) {
+  } else if (const bool is_held = is_held_by_child(history); is_held || now >= pace.slow_at) {
     health = {.kind = is_observable(history) ? HealthKind::slow : HealthKind::unknown,
               .pattern = Pattern::below_pace,
               .evidence = {history.change_seq}};
+    const auto quiet = quiet_at(history, pace);
+    if (health.kind == HealthKind::slow && (is_held || now >= quiet))
+      health.pattern = Pattern::quiet;
+    if (quiet > now) until = std::min(until, quiet);
   }
   for (const auto at : {pace.slow_at, pace.suspect_at}) {
     if (at > now) until = std::min(until, at);

@@ -7,6 +7,7 @@
 
 #include "facts/agent_tools.h"
 #include "facts/digest.h"
+#include "facts/shell_command.h"
 #include "judge/open_asks.h"
 #include "judge/session_words.h"
 #include "judge/source_note.h"
@@ -14,7 +15,6 @@
 #include "privacy/content.h"
 
 namespace watchdog {
-
 namespace {
 
 constexpr std::size_t kept_name_bytes = 64;
@@ -165,8 +165,11 @@ void open_call(History& history, const Event& event, const Policy& policy) {
        .since = event.tick,
        .iteration = history.iteration,
        .mark = history.repetition.edit().begin_call(report, event.seq, policy)});
-  if (report.turn.empty() && !report.deadline) return;
+  auto command = purpose_of_tool(report.name) == ToolPurpose::command ? command_in(report.content)
+                                                                      : std::string();
+  if (report.turn.empty() && !report.deadline && command.empty()) return;
   auto& notes = history.open_calls.edit().back().notes.edit();
+  notes.command = std::move(command);
   notes.turn = first_characters(report.turn, turn_id_chars);
   notes.deadline = bounded(report.deadline.value_or(Millis{0}));
 }
@@ -185,6 +188,11 @@ void fold_progress(History& history, const Event& event) {
   const auto call = find_call(calls, event.report);
   if (call == calls.end()) return;
   auto& notes = call->notes.edit();
+  if (event.origin == ReportOrigin::monitor) {
+    notes.seen = first_characters(event.report.content, why_chars_max);
+    if (notes.seen.empty()) note_movement(history, event.tick);
+    return;
+  }
   notes.said = first_characters(event.report.content, kept_name_bytes);
   const auto accepted = std::min(progress->accepted, budget_max);
   if (accepted <= notes.accepted) return;
@@ -497,6 +505,7 @@ bool said_by_agent(const History& history, const Event& event) {
   const Report& report = event.report;
   switch (report.kind) {
     case ReportKind::message:
+    case ReportKind::tool_progress:
       return event.origin != ReportOrigin::monitor;
     case ReportKind::turn:
       return history.notes->exited_seq == 0 || report.name != turn_reports::turn_end;

@@ -179,8 +179,36 @@ std::string over_deadline_in(const History& history, Instant now) {
   return text;
 }
 
+/// The call that holds the session up: the newest one that the monitor sees something of, else the
+/// newest one. Null: there is none.
+const OpenCall* holding_call(const History& history) {
+  const OpenCall* holding = nullptr;
+  for (const auto& call : *history.open_calls) {
+    if (call.passed >= OpenCall::passed_max) continue;
+    const bool had_seen = holding != nullptr && !holding->notes->seen.empty();
+    if (!had_seen || !call.notes->seen.empty()) holding = &call;
+  }
+  return holding;
+}
+
+/// "tool Bash `make check` has run for 14 min"
+std::string running_in(const OpenCall& call, Instant now) {
+  auto text = "tool " + (call.name.empty() ? std::string("without a name") : call.name.str());
+  if (!call.notes->command.empty()) text += " `" + call.notes->command + "`";
+  return text + " has run for " + lasted(now - call.worked_from());
+}
+
+/// A relay of its requests says that it waits for an answer.
+bool asks_model(const History& history) {
+  return history.notes->relay_at != Instant{} && history.open_calls->empty() &&
+         history.phase == "model";
+}
+
 std::string pace_in(const History& history, const Policy& policy, bool suspect, Instant now) {
   const auto pace = pace_now(history, policy);
+  if (const auto* call = holding_call(history);
+      suspect && call != nullptr && call->notes->seen == call_reports::no_process)
+    return running_in(*call, now) + ": " + call->notes->seen;
   if (auto late = over_deadline_in(history, now); suspect && !late.empty()) return late;
   auto limits = (suspect ? "suspect after " : "slow after ") +
                 lasted(suspect ? pace.bounds.suspect : pace.bounds.slow);
@@ -188,8 +216,7 @@ std::string pace_in(const History& history, const Policy& policy, bool suspect, 
   // A relay of the session's requests reports how long no part of the answer has come.
   const auto silent = now - std::max(pace.since, history.last_rise);
   const bool calls = !history.open_calls->empty();
-  const bool asks = history.notes->relay_at != Instant{} && !calls && history.phase == "model";
-  if (asks && silent >= reported_silence_min)
+  if (asks_model(history) && silent >= reported_silence_min)
     return "the model has been silent for " + lasted(silent) + " (" + limits + ")";
   const auto what = pace.activity.empty() ? std::string("no state change for ")
                     : calls               ? "tool " + std::string(pace.activity) + " has run for "
@@ -281,6 +308,20 @@ std::string progress_in(const History& history, Instant now) {
   return text + "; running " + (call.name.empty() ? std::string("a tool") : call.name.str());
 }
 
+/// "tool Bash `make check` has run for 14 min: its process sleeps"
+std::string quiet_in(const History& history, const Policy& policy, Instant now) {
+  if (asks_model(history)) return pace_in(history, policy, false, now);
+  const auto pace = pace_now(history, policy);
+  const auto still = lasted(now - std::max(pace.since, history.last_rise));
+  const auto* call = holding_call(history);
+  if (call != nullptr && !call->notes->seen.empty())
+    return running_in(*call, now) + ": " + call->notes->seen;
+  const std::string unknown = history.pid > 0 ? "" : "; its process is not known";
+  if (call == nullptr)
+    return "nothing has moved for " + still + "; " + progress_in(history, now) + unknown;
+  return running_in(*call, now) + " and moved nothing for " + still + unknown;
+}
+
 std::string iterations_in(const History& history, const Policy& policy) {
   return counted(history.loop_beats_since_change, "iteration") + " without a state change (limit " +
          std::to_string(policy.stuck_threshold) + ")";
@@ -300,6 +341,7 @@ std::string words_of(const Health& health, const History& history, const Policy&
       return progress_in(history, now);
     case HealthKind::slow:
       if (health.pattern == Pattern::F5) return server_in(health, history);
+      if (health.pattern == Pattern::quiet) return quiet_in(history, policy, now);
       return pace_in(history, policy, false, now);
     case HealthKind::suspect:
     case HealthKind::looping:
@@ -371,12 +413,22 @@ void leave_texts_out(Notes& notes, const std::vector<OpenCall>& open_calls) {
     notes.waiting_for = "something that it named";
 }
 
+void leave_texts_out(OpenCall& call) {
+  constexpr auto waits = call_reports::waits_for;
+  if (call.notes->command.empty() && call.notes->seen.empty()) return;
+  auto& notes = call.notes.edit();
+  notes.command.clear();
+  if (notes.seen.starts_with(waits))
+    notes.seen.resize(std::min(notes.seen.find(": "), notes.seen.size()));
+}
+
 }  // namespace
 
 PublicReason public_reason_of(const Health& health, const History& history, const Policy& policy,
                               Instant now) {
   auto shown = history;
   leave_texts_out(shown.notes.edit(), *shown.open_calls);
+  for (auto& call : shown.open_calls.edit()) leave_texts_out(call);
   return {.sentence = reason_of(health, shown, policy, now),
           .text = text_in_reason(health, history)};
 }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "judge/attention.h"
+
 namespace watchdog {
 namespace {
 
@@ -14,11 +16,16 @@ bool may_change(const History& history) {
   return history.lifecycle == Lifecycle::idle || waits_for_children(history);
 }
 
-/// True if nothing shows that the session still works: a subagent whose end nobody reports becomes
-/// quiet like that, and its parent must not wait for it for ever.
+/// True if the session is gone: its parent must not wait for it for ever.
+bool is_gone(const Case& judged) {
+  const auto kind = judged.health.kind;
+  return kind == HealthKind::dead || kind == HealthKind::silent;
+}
+
+/// True if nothing shows that the session still works. It may, or its end was not reported.
 bool is_quiet(const Case& judged) {
   const auto& health = judged.health;
-  return health.kind == HealthKind::dead || health.kind == HealthKind::silent ||
+  return health.pattern == Pattern::quiet ||
          (health.kind == HealthKind::suspect && health.pattern == Pattern::below_pace);
 }
 
@@ -35,28 +42,45 @@ void Families::note_parent(std::string_view id) {
   if (const auto* parent = sessions_.find(id)) may_wait_.insert(parent->judged.session);
 }
 
-/// True if a session below this one works or waits for something else than its children.
-bool Families::has_working_child(std::string_view id, std::set<SessionKey>& seen) const {
+Families::Below Families::below(std::string_view id, std::set<SessionKey>& seen) const {
+  Below found;
   for (const auto key : sessions_.children_of(id)) {
     if (seen.size() > LiveSessions::children_max || !seen.insert(key).second) continue;
     const auto& child = sessions_.all().at(key);
     const auto& history = child.judged.history;
-    if (is_end(history.lifecycle) || is_quiet(child.judged)) continue;
-    if (!may_change(history) || has_working_child(child.id, seen)) return true;
+    if (is_end(history.lifecycle) || is_gone(child.judged)) continue;
+    Below further;
+    if (may_change(history)) {
+      further = below(child.id, seen);
+    } else if (is_quiet(child.judged)) {
+      further.quiet = &child;
+    } else {
+      further.works = true;
+    }
+    if (further.works) return further;
+    if (found.quiet == nullptr) found.quiet = further.quiet;
   }
-  return works_elsewhere_(id);
+  found.works = works_elsewhere_(id);
+  return found;
 }
 
-/// True if the session's turn is done while a child still works and it does not wait for that, or
-/// if it waits for children of which none works.
+Families::Below Families::below(SessionKey session) const {
+  std::set<SessionKey> seen{session};
+  return below(sessions_.all().at(session).id, seen);
+}
+
+/// True if the session's turn is done while a child still works and it does not wait for that. Or
+/// if it waits for children of which none does, and it was not reported that they are quiet.
 bool Families::is_wrong_about_children(SessionKey key) const {
   const auto found = sessions_.all().find(key);
   if (found == sessions_.all().end()) return false;
-  const auto& [id, judged] = std::tie(found->second.id, found->second.judged);
+  const auto& judged = found->second.judged;
   const bool waits = waits_for_children(judged.history);
   if (!waits && judged.health.kind != HealthKind::idle) return false;
-  std::set<SessionKey> seen{key};
-  return waits != has_working_child(id, seen);
+  const auto [works, quiet] = below(key);
+  if (!waits) return works;
+  const bool is_quiet_wait = !judged.history.notes->wait_why.empty();
+  return works ? is_quiet_wait : quiet == nullptr || !is_quiet_wait;
 }
 
 bool Families::has_news() {
@@ -69,12 +93,15 @@ std::vector<Batch> Families::reports() {
   for (const auto key : std::exchange(may_wait_, {})) {
     if (!is_wrong_about_children(key)) continue;
     const auto& session = sessions_.all().at(key);
-    const bool waits = waits_for_children(session.judged.history);
+    const auto [works, quiet] = below(key);
+    const bool waits = works || quiet != nullptr;
     auto& batch = batches.emplace_back(
         Batch{.session = session.id, .creation = Creation::refuse, .by = ReportOrigin::monitor});
     auto& report = batch.reports.emplace_back();
-    report.kind = waits ? ReportKind::idle : ReportKind::wait;
-    report.name = waits ? idle_reports::children : wait_reports::children;
+    report.kind = waits ? ReportKind::wait : ReportKind::idle;
+    report.name = waits ? wait_reports::children : idle_reports::children;
+    if (!works && quiet != nullptr)
+      report.content = quiet->id + ": " + reason_of(quiet->judged, quiet->judged.history.tick);
   }
   return batches;
 }

@@ -30,13 +30,19 @@ class Families {
   void note_parent(std::string_view id);
   void clear() { may_wait_.clear(); }
 
-  /// Returns true if a parent must begin or cease to wait.
+  /// Returns true if a parent must begin or cease to wait, or waits for quiet children only.
   [[nodiscard]] bool has_news();
   /// Returns the reports of that.
   [[nodiscard]] std::vector<Batch> reports();
 
  private:
-  [[nodiscard]] bool has_working_child(std::string_view id, std::set<SessionKey>& seen) const;
+  /// The state of the sessions below one. A plain value.
+  struct Below {
+    bool works = false;                  ///< One of them works, or waits for something else.
+    const LiveSession* quiet = nullptr;  ///< One of which nothing shows that it works.
+  };
+  [[nodiscard]] Below below(std::string_view id, std::set<SessionKey>& seen) const;
+  [[nodiscard]] Below below(SessionKey session) const;
   [[nodiscard]] bool is_wrong_about_children(SessionKey session) const;
 
   const LiveSessions& sessions_;

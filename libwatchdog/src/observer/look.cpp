@@ -107,6 +107,7 @@ Result<void> Observer::State::catch_up() {
 void Observer::State::forget(SessionKey key) {
   unread.erase(key);
   processes.forget(key);
+  calls.forget(key);
   auto* session = sessions.find(key);
   if (session == nullptr) return;
   tallies.count(session->counted, {});

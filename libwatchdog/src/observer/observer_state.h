@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "observer/call_looks.h"
 #include "observer/families.h"
 #include "observer/live_sessions.h"
 #include "observer/observer.h"
@@ -49,7 +50,8 @@ struct Observer::State {
 
   LiveSessions sessions;
   ProcessLooks processes{boots_of(store.reader())};
-  Schedule schedule{sessions, processes};
+  CallLooks calls{sessions, processes};
+  Schedule schedule{sessions, processes, calls};
   Families families{sessions, [this](std::string_view id) { return has_child_elsewhere(id); }};
   const DetailProvider details = [this](const Case& judged, Instant then) {
     return situation(judged, then);

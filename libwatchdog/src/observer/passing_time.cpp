@@ -72,9 +72,9 @@ Result<bool> Observer::State::missed_some(Instant now) {
     LiveSession& session = *sessions.find(key);
     const Case& judged = session.judged;
     const History& history = judged.history;
-    // Looking for a found process is frequent, and does not show what was missed.
-    const auto at =
-        history.notes->process_found ? judged.health.valid_until : schedule.next_due(session);
+    // Looks at processes are frequent, and do not show what was missed.
+    const bool is_frequent = history.notes->process_found || calls.next(session) != never;
+    const auto at = is_frequent ? judged.health.valid_until : schedule.next_due(session);
     schedule.enqueue(session);
     if (at > now) continue;
     const bool silence = at >= silence_begins(history, *judged.policy);
@@ -101,7 +101,7 @@ Result<void> Observer::State::expire() {
   const Instant now = here;
   const auto due = schedule.drain(now);
   if (due.empty()) return {};
-  std::vector<Batch> gone;
+  std::vector<Batch> seen;
   auto done = alone([&]() -> Result<void> {
     const auto begun = std::chrono::steady_clock::now();
     for (const auto key : due) {
@@ -115,13 +115,15 @@ Result<void> Observer::State::expire() {
       const auto before = changes.size();
       session->judged.expire(now, changes, &details);
       if (auto report = processes.look(*session, now))
-        gone.push_back(report_for(session->id, std::move(*report)));
+        seen.push_back(report_for(session->id, std::move(*report)));
+      else if (auto news = calls.look(*session, now))
+        seen.push_back(report_for(session->id, std::move(*news)));
       settle(*session, changes.size() != before);
     }
     return keep();
   });
-  if (!done || gone.empty()) return done;
-  if (auto appended = store.append(gone); !appended) return appended.error();
+  if (!done || seen.empty()) return done;
+  if (auto appended = store.append(seen); !appended) return appended.error();
   return catch_up();
 }
 

@@ -3,9 +3,11 @@
 // permission shows that a person gave it.
 #include "observer/process_looks.h"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <iterator>
 #include <utility>
 
@@ -82,24 +84,40 @@ bool waits_for_command(const History& history) {
   return std::ranges::none_of(calls, is_other);
 }
 
-Millis since_boot_of(const ProcessSample& process) {
-  static const std::int64_t ticks_per_second = sysconf(_SC_CLK_TCK);
-  return Millis{process.start_ticks * 1'000 / std::max<std::int64_t>(ticks_per_second, 1)};
+/// Asks the kernel itself for the clock by which it stamps processes: a test may give this process
+/// a faster one.
+Millis kernel_time() {
+  timespec now{};
+  syscall(SYS_clock_gettime, CLOCK_BOOTTIME, &now);
+  return Millis{now.tv_sec * 1'000 + now.tv_nsec / 1'000'000};
+}
+
+std::int64_t ticks_per_second() {
+  static const std::int64_t ticks = std::max<std::int64_t>(sysconf(_SC_CLK_TCK), 1);
+  return ticks;
+}
+
+Millis age_of(const ProcessSample& process) {
+  return kernel_time() - Millis{process.start_ticks * 1'000 / ticks_per_second()};
 }
 
 /// A process that the agent itself started after the question, and that still runs; null: there is
 /// none. Processes of its helpers say nothing: a browser starts some at any time.
 const ProcessSample* began_after(const ProcessTree& tree, Millis asked_for) {
-  const auto now = system_clock().since_boot();
   const auto found = std::ranges::find_if(tree.children, [&](const ProcessSample& child) {
-    const auto age = now - since_boot_of(child);
     const bool is_own = child.parent == tree.root.pid;
+    const auto age = age_of(child);
     return is_own && child.state != 'Z' && age >= allowed_after && age + margin < asked_for;
   });
   return found == tree.children.end() ? nullptr : &*found;
 }
 
 }  // namespace
+
+unsigned long long tick_before(Millis ago) {
+  const auto then = std::max(kernel_time() - ago, Millis{1'000});
+  return static_cast<unsigned long long>(then.count() * ticks_per_second() / 1'000);
+}
 
 ProcessLooks::ProcessLooks(const std::vector<Boot>& boots) {
   const auto self = this_process();
@@ -183,10 +201,19 @@ void ProcessLooks::begin_look() {
   left_ = inspected_max;
 }
 
-std::optional<ProcessTree> ProcessLooks::tree_of(const History& history) {
-  if (!runs_here(history) || left_ <= 0) return std::nullopt;
+bool ProcessLooks::may_inspect(const History& history) {
+  if (!runs_here(history) || left_ <= 0) return false;
   --left_;
+  return true;
+}
+
+std::optional<ProcessTree> ProcessLooks::tree_of(const History& history) {
+  if (!may_inspect(history)) return std::nullopt;
   return process_tree(facts_of(history));
+}
+
+bool ProcessLooks::inspects(const History& history) {
+  return may_inspect(history) && is_running(facts_of(history)) == true;
 }
 
 }  // namespace watchdog

@@ -15,6 +15,9 @@
 
 namespace watchdog {
 
+/// Returns the moment that long ago as the kernel stamps processes, in ticks since boot.
+[[nodiscard]] unsigned long long tick_before(Millis ago);
+
 /// Sees the processes of this machine, and knows which boots are over. Use from one thread at a
 /// time.
 class ProcessLooks {
@@ -40,11 +43,14 @@ class ProcessLooks {
   /// Returns the session's process and what runs below it. Nothing: it is another machine's, it is
   /// gone, or this look inspected too many already.
   [[nodiscard]] std::optional<ProcessTree> tree_of(const History& history);
+  /// Returns true if what runs below its process may be inspected. It counts as one inspection.
+  [[nodiscard]] bool inspects(const History& history);
 
  private:
   [[nodiscard]] std::optional<Report> permission_seen(const History& history, Instant now);
   [[nodiscard]] ProcessFacts facts_of(const History& history) const;
   [[nodiscard]] Instant looked_at(SessionKey session) const;
+  [[nodiscard]] bool may_inspect(const History& history);
   [[nodiscard]] bool is_of_former_boot(const History& history) const;
 
   std::string boot_, host_;

@@ -6,7 +6,8 @@ namespace watchdog {
 
 Instant Schedule::next_due(const LiveSession& session) const {
   if (is_end(session.judged.history.lifecycle)) return never;
-  return std::min(session.judged.health.valid_until, processes_.next(session));
+  return std::min(
+      {session.judged.health.valid_until, processes_.next(session), calls_.next(session)});
 }
 
 void Schedule::enqueue(LiveSession& session) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "observer/call_looks.h"
 #include "observer/live_sessions.h"
 #include "observer/process_looks.h"
 
@@ -17,8 +18,8 @@ namespace watchdog {
 /// nothing here. Use from the observer's thread.
 class Schedule {
  public:
-  Schedule(LiveSessions& sessions, const ProcessLooks& processes)
-      : sessions_(sessions), processes_(processes) {}
+  Schedule(LiveSessions& sessions, const ProcessLooks& processes, const CallLooks& calls)
+      : sessions_(sessions), processes_(processes), calls_(calls) {}
 
   /// Returns when the session needs a look.
   [[nodiscard]] Instant next_due(const LiveSession& session) const;
@@ -34,6 +35,7 @@ class Schedule {
 
   LiveSessions& sessions_;
   const ProcessLooks& processes_;
+  const CallLooks& calls_;
   /// A vector would keep room for twice as many.
   std::priority_queue<Due, std::deque<Due>, std::greater<>> due_;
 };

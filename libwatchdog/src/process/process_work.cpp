@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "facts/process.h"
 #include "process/descendants.h"
@@ -22,14 +25,33 @@ std::int64_t io_bytes_of(pid_t pid) {
   return sum;
 }
 
+/// Leaves out children that were started before, and what is below them.
+std::vector<Descendant> counted(std::vector<Descendant> all, pid_t ancestor,
+                                unsigned long long started_from) {
+  if (started_from == 0) return all;
+  std::set<pid_t> older;
+  const auto is_older = [&](const Descendant& process) {
+    const bool is_child = process.parent == ancestor;
+    return is_child ? process.start_ticks < started_from : older.contains(process.parent);
+  };
+  // A child's number may be lower than its parent's.
+  for (bool more = true; more;) {
+    more = false;
+    for (const auto& process : all)
+      if (is_older(process) && older.insert(process.pid).second) more = true;
+  }
+  std::erase_if(all, is_older);
+  return all;
+}
+
 }  // namespace
 
-ProcessWork::ProcessWork(pid_t ancestor, Millis now)
-    : ancestor_(ancestor), looked_at_(now), used_(used()) {}
+ProcessWork::ProcessWork(pid_t ancestor, Millis now, unsigned long long started_from)
+    : ancestor_(ancestor), started_from_(started_from), looked_at_(now), used_(used()) {}
 
 std::map<pid_t, ProcessWork::Use> ProcessWork::used() const {
   std::map<pid_t, Use> use;
-  for (const auto& process : descendants_of(ancestor_))
+  for (const auto& process : counted(descendants_of(ancestor_), ancestor_, started_from_))
     use.emplace(process.pid, Use{.start_ticks = process.start_ticks,
                                  .cpu = Millis{process.cpu_ms},
                                  .io_bytes = io_bytes_of(process.pid)});

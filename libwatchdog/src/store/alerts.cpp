@@ -199,7 +199,7 @@ void Store::State::Alerts::notice(const Conclusions& verdicts) {
   } const later{fetched_};
   fetch_states(verdicts);
   for (const auto& transition : verdicts.transitions) {
-    auto condition = condition_of(transition.health.kind, rules, transition.wait);
+    auto condition = condition_of(transition.health, rules, transition.wait);
     const auto judged = std::ranges::find(verdicts.snapshots, transition.session, &Case::session);
     if (judged != verdicts.snapshots.end()) be_calm_in_family(condition, (*judged)->history);
     condition.reason = transition.public_reason.sentence;
@@ -219,7 +219,7 @@ void Store::State::Alerts::notice(const Conclusions& verdicts) {
 void Store::State::Alerts::notice_wait(const Case& judged, const AlertRules& rules) {
   const auto& history = judged.history;
   if (history.lifecycle != Lifecycle::waiting || judged.health.kind != HealthKind::blocked) return;
-  auto condition = condition_of(judged.health.kind, rules, cause_of_wait(history));
+  auto condition = condition_of(judged.health, rules, cause_of_wait(history));
   be_calm_in_family(condition, history);
   auto reason = public_reason_of(judged.health, history, *judged.policy);
   condition.reason = std::move(reason.sentence);

@@ -1,0 +1,132 @@
+// A call that runs for a minute is looked at every twenty seconds. Its processes are those that its
+// agent started since, and what is below them: helpers, such as tool servers, began before. Which
+// of several open calls a process belongs to is not known, so the newest call stands for all of
+// them.
+#include "observer/call_looks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "facts/agent_tools.h"
+#include "judge/attention.h"
+
+namespace watchdog {
+namespace {
+
+constexpr Millis call_look_every{20'000};
+/// Shorter calls need no look. A shell may take some seconds to start its command.
+constexpr Millis call_age_min{60'000};
+/// Work is reported this often: more would fill the database.
+constexpr Millis told_every{60'000};
+/// An unchanged state is reported again this often: it says how long it lasts.
+constexpr Millis told_again{600'000};
+/// Processes that use nothing for this long sleep.
+constexpr Millis sleeps_for{60'000};
+/// A call may be known a little later than its processes begin.
+constexpr Millis started_before{1'000};
+
+/// The newest call whose result may come; null: there is none.
+const OpenCall* awaited_call(const History& history) {
+  const auto& calls = *history.open_calls;
+  const auto found = std::find_if(calls.rbegin(), calls.rend(), [](const OpenCall& call) {
+    return call.passed < OpenCall::passed_max;
+  });
+  return found == calls.rend() ? nullptr : &*found;
+}
+
+/// True if nothing but commands may have started processes.
+bool are_commands(const History& history) {
+  return std::ranges::all_of(*history.open_calls, [](const OpenCall& call) {
+    return purpose_of_tool(call.name) == ToolPurpose::command;
+  });
+}
+
+/// True if two states say the same, but for the time that it lasts.
+bool is_same(std::string_view said, std::string_view before) {
+  const auto about = [](std::string_view text) { return text.substr(0, text.find(": ")); };
+  return about(said) == about(before);
+}
+
+/// The newest moment at which something of the session moved.
+Instant moved_at(const History& history) {
+  return std::max({history.last_sign, history.last_change, history.last_rise});
+}
+
+}  // namespace
+
+Instant CallLooks::next(const LiveSession& session) const {
+  const auto& history = session.judged.history;
+  const auto* call = history.lifecycle == Lifecycle::running ? awaited_call(history) : nullptr;
+  if (call == nullptr) return never;
+  if (!processes_.runs_here(history) && sessions_.children_of(session.id).empty()) return never;
+  const auto due = std::max(call->worked_from(), history.last_rise) + call_age_min;
+  const auto seen = seen_.find(session.judged.session);
+  return seen == seen_.end() ? due : std::max(due, seen->second.at + call_look_every);
+}
+
+std::optional<Report> CallLooks::look(const LiveSession& session, Instant now) {
+  if (now < next(session)) return std::nullopt;
+  const auto& history = session.judged.history;
+  const auto& call = *awaited_call(history);
+  auto& seen = seen_[session.judged.session];
+  if (seen.call != call.seq) seen = {.call = call.seq};
+  auto said = words(session, call, seen, now);
+  seen.at = now;
+  if (!said) return std::nullopt;
+  const bool works = said->empty();
+  const auto before = works ? told_every : is_same(*said, call.notes->seen) ? told_again : Millis{};
+  if (now - seen.told_at < before) return std::nullopt;
+  seen.told_at = now;
+  Report report{.kind = ReportKind::tool_progress,
+                .name = call.name.str(),
+                .content = std::move(*said),
+                .call_id = call.call_id.str()};
+  report.detail = ToolProgress{.elapsed = now - call.since};
+  return report;
+}
+
+std::optional<std::string> CallLooks::words(const LiveSession& session, const OpenCall& call,
+                                            Seen& seen, Instant now) {
+  const auto since = seen.at == Instant{} ? call.worked_from() : seen.at;
+  const bool is_command = purpose_of_tool(call.name) == ToolPurpose::command;
+  if (auto said = is_command ? std::nullopt : words_of_children(session, since, now)) return said;
+  return words_of_processes(session.judged.history, call, seen, now);
+}
+
+/// The worst child speaks, unless another one works.
+std::optional<std::string> CallLooks::words_of_children(const LiveSession& session, Instant since,
+                                                        Instant now) const {
+  const LiveSession* worst = nullptr;
+  for (const auto key : sessions_.children_of(session.id)) {
+    const auto& child = sessions_.all().at(key);
+    const auto& history = child.judged.history;
+    if (is_end(history.lifecycle)) continue;
+    const auto attention = standing_of(child.judged, WallTime{}).attention;
+    if (attention == Attention::working || moved_at(history) > since) return std::string();
+    if (attention == Attention::resting) continue;
+    if (worst == nullptr || attention < standing_of(worst->judged, WallTime{}).attention)
+      worst = &child;
+  }
+  if (worst == nullptr) return std::nullopt;
+  return std::string(call_reports::waits_for) + worst->id + ": " + reason_of(worst->judged, now);
+}
+
+std::optional<std::string> CallLooks::words_of_processes(const History& history,
+                                                         const OpenCall& call, Seen& seen,
+                                                         Instant now) {
+  if (!processes_.inspects(history)) return std::nullopt;
+  const auto time = std::chrono::duration_cast<Millis>(now.time_since_epoch());
+  const bool is_known = seen.work.has_value();
+  const auto pid = static_cast<pid_t>(history.pid);
+  if (!is_known) seen.work.emplace(pid, time, tick_before(now - call.since + started_before));
+  const bool works = is_known && seen.work->look(time);
+  if (works || seen.worked_at == Instant{}) seen.worked_at = now;
+  if (works) return std::string();
+  if (seen.work->is_empty())
+    return are_commands(history) ? std::optional(std::string(call_reports::no_process))
+                                 : std::nullopt;
+  if (now - seen.worked_at < sleeps_for) return std::nullopt;
+  return std::string(call_reports::sleeps);
+}
+
+}  // namespace watchdog
