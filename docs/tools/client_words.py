@@ -69,7 +69,7 @@ def types():
     return "export type EventKind =\n" + "\n".join("  | " + " | ".join(row.split()) for row in rows) + ";\n"
 
 
-WRITERS = {"clients/python/watchdog_client.py": python, "clients/javascript/watchdog.js": javascript, "clients/javascript/watchdog.d.ts": types}
+WRITERS = {"clients/python/watchdog_client/__init__.py": python, "clients/javascript/watchdog.js": javascript, "clients/javascript/watchdog.d.ts": types}
 
 
 def main(mode):

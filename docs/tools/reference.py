@@ -477,8 +477,8 @@ def python(program):
 [Report from code](../how-to/report-from-code.md#python) has an example. Both files need Python 3.9 or newer; the first needs nothing else.
 
 """
-    for file in ("watchdog_client", "pytest_watchdog"):
-        tree = ast.parse((ROOT / f"clients/python/{file}.py").read_text())
+    for file, path in (("watchdog_client", "__init__"), ("watchdog_client.pytest_plugin", "pytest_plugin")):
+        tree = ast.parse((ROOT / f"clients/python/watchdog_client/{path}.py").read_text())
         page += f"## {file}\n\n```text\n{ast.get_docstring(tree)}\n```\n"
         for node in tree.body:
             if not isinstance(node, (ast.ClassDef, ast.FunctionDef)) or node.name.startswith("_") or not ast.get_docstring(node):

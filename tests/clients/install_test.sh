@@ -7,41 +7,64 @@ trap 'rm -rf "$folder"' EXIT
 cp -r "$clients" "$folder/clients"  # installing writes beside the sources
 version=$(sed -n 's/^project(watchdog VERSION \([0-9.]*\).*/\1/p' "$clients/../CMakeLists.txt")
 
-echo "== pip install ./clients/python"
-/usr/bin/python3 -m venv --system-site-packages "$folder/python"
-"$folder/python/bin/pip" install --no-index --disable-pip-version-check --quiet "$folder/clients/python"
-cd "$folder/python"
-test "$(bin/pip show watchdog-client 2>/dev/null | sed -n 's/^Version: //p')" = "$version"
-bin/python - "$folder/python" <<'PYTHON'
+echo "== pip install, without a network: the wheel where nothing else is, the sources with Debian's hatchling, and editable"
+"$clients/../packaging/wheel" "$folder/one"
+wheel=$(echo "$folder"/one/watchdog_client-"$version"-py3-none-any.whl)
+/usr/bin/python3 -m venv --without-pip "$folder/bare"
+/usr/bin/python3 -m venv --without-pip --system-site-packages "$folder/python"
+pip() { /usr/bin/python3 -m pip --python "$1" --disable-pip-version-check "${@:2}"; }
+check() {
+  pip "$1" show --verbose watchdog-client 2>/dev/null >"$folder/shown"
+  grep -qx "Version: $version" "$folder/shown"
+  grep -q 'Typing :: Typed' "$folder/shown"
+  "$1/bin/python" -W error - "$2" <<'PYTHON'
+import importlib.metadata
+import importlib.resources
 import sys
 import watchdog_client
-assert watchdog_client.__file__.startswith(sys.argv[1]), watchdog_client.__file__
+assert watchdog_client.__file__.startswith(sys.argv[1] + "/"), watchdog_client.__file__
 with watchdog_client.Reporter("s", server="") as reporter:
     reporter.heartbeat(1, "testing")
+facts = importlib.metadata.metadata("watchdog-client")
+assert (facts["License-Expression"], facts["License-File"]) == ("MIT", "LICENSE"), facts
+assert "no dependencies" in facts.get_payload(), facts
+assert importlib.metadata.requires("watchdog-client") is None
 PYTHON
+}
+cd "$folder"
+pip "$folder/bare" install --no-index --quiet "$wheel"
+check "$folder/bare" "$folder/bare"
+pip "$folder/python" install --no-index --no-build-isolation --quiet --editable "$folder/clients/python"
+check "$folder/python" "$folder/clients/python"
+pip "$folder/python" install --no-index --no-build-isolation --quiet --force-reinstall "$folder/clients/python"
+check "$folder/python" "$folder/python"
+cmp "$clients/../LICENSE" "$clients/python/LICENSE"
+
+echo "== its types reach the code that uses it"
+cd "$folder/python"
+echo 'import watchdog_client; reveal_type(watchdog_client.Reporter("s").session); watchdog_client.Monitor().progres("s")' >used.py
+bin/python -m mypy --cache-dir=/dev/null --python-executable bin/python used.py >"$folder/types" || true
+grep -q 'Revealed type is "builtins.str"' "$folder/types" && grep -q '"Monitor" has no attribute "progres"' "$folder/types" || { cat "$folder/types"; exit 1; }
+rm used.py
+
+echo "== pytest finds the fixture"
 echo 'def test_has_the_fixture(pytestconfig): assert pytestconfig.pluginmanager.has_plugin("pytest_watchdog")' >installed_test.py
 bin/python -m pytest -q -p no:cacheprovider installed_test.py
 # A project that named the plugin before it was installed goes on to work.
 echo 'pytest_plugins = ["pytest_watchdog"]' >conftest.py
 bin/python -m pytest -q -p no:cacheprovider installed_test.py
-bin/pip uninstall --yes --quiet watchdog-client
+pip . uninstall --yes --quiet watchdog-client
 if bin/python -c 'import watchdog_client' 2>/dev/null; then echo "it is still there" >&2; exit 1; fi
 
-echo "== the same sources give the same packages"
-cd "$folder/clients/python"
-/usr/bin/python3 - "$folder" <<'PYTHON'
-import pathlib
-import sys
-import time
-import build_backend
-made = []
-for now in (1_700_000_000.0, 1_800_000_000.0):
-    time.time = lambda now=now: now
-    place = pathlib.Path(sys.argv[1], str(int(now)))
-    place.mkdir()
-    made.append([(place / name).read_bytes() for name in (build_backend.build_wheel(place), build_backend.build_sdist(place))])
-assert made[0] == made[1], "the packages differ"
-PYTHON
+echo "== one file can be copied"
+mkdir "$folder/copied"
+cp "$clients/python/watchdog_client/__init__.py" "$folder/copied/watchdog_client.py"
+cd "$folder/copied"
+/usr/bin/python3 -c 'import watchdog_client; watchdog_client.Reporter("s", server="").completed()'
+
+echo "== the same sources give the same wheel"
+(umask 077 && touch -d 2001-01-01 "$folder/clients/python/README.md" && "$clients/../packaging/wheel" "$folder/two")
+cmp "$wheel" "$folder/two/${wheel##*/}"
 
 echo "== npm install ./clients/javascript"
 mkdir "$folder/javascript"

@@ -67,8 +67,8 @@ class Reports(WithMonitor):
         environment = {**os.environ, "WATCHDOG_SERVER": self.url, "WATCHDOG_TOKEN": self.server.secret}
         for platform in ("darwin", "win32"):
             with self.subTest(platform):
-                words = [sys.executable, "-X", "warn_default_encoding", "-W", "error::EncodingWarning:watchdog_client", "-W", "error::EncodingWarning:build_backend",
-                         "-W", "error::EncodingWarning:pytest_watchdog", str(HERE / "other_system.py"), f"on-{platform}", platform]
+                words = [sys.executable, "-X", "warn_default_encoding", "-W", "error::EncodingWarning:watchdog_client",
+                         "-W", "error::EncodingWarning:watchdog_client.pytest_plugin", str(HERE / "other_system.py"), f"on-{platform}", platform]
                 done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
                 self.assertEqual((done.stdout, done.returncode), ("ok\n", 0), done.stderr)
 

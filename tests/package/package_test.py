@@ -34,7 +34,7 @@ HELD = {
         usr/share/man/man1/watchdog-monitor.1.gz usr/share/bash-completion/completions/watchdog-monitor
         usr/share/zsh/vendor-completions/_watchdog-monitor usr/share/fish/vendor_completions.d/watchdog-monitor.fish
         usr/share/watchdog/rules.yml usr/share/watchdog/watchdog.json usr/share/watchdog/clients/opencode/watchdog.js
-        usr/share/watchdog/clients/python/watchdog_client.py usr/share/watchdog/clients/javascript/watchdog.js""",
+        usr/share/watchdog/clients/python/watchdog_client/__init__.py usr/share/watchdog/clients/javascript/watchdog.js""",
     "libwatchdog0": "usr/lib/libwatchdog.so.0",
     "libwatchdog-dev": """usr/include/watchdog.h usr/include/watchdog/tracker.h usr/lib/libwatchdog.so
         usr/lib/libwatchdog_progress.a usr/lib/libwatchdog_agent.a usr/lib/pkgconfig/watchdog.pc
@@ -286,7 +286,7 @@ class Work:
 
 
 def load_client(root):
-    path = root.path / "usr/share/watchdog/clients/python/watchdog_client.py"
+    path = root.path / "usr/share/watchdog/clients/python/watchdog_client/__init__.py"
     spec = importlib.util.spec_from_file_location("watchdog_client", path)
     client = importlib.util.module_from_spec(spec)
     sys.modules["watchdog_client"] = client

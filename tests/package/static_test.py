@@ -247,7 +247,7 @@ def check_tarball(build, folder):
     tree = folder / "tarball"
     out(SOURCE / "packaging/tarball", build, tree)
     for name in ("bin/watchdog-monitor", "libexec/watchdog/watchdog-exec", "share/man/man1/watchdog-monitor.1", "README", "LICENSE",
-                 "share/bash-completion/completions/watchdog-monitor", "share/watchdog/clients/python/watchdog_client.py"):
+                 "share/bash-completion/completions/watchdog-monitor", "share/watchdog/clients/python/watchdog_client/__init__.py"):
         expect((tree / name).exists(), f"the tarball has no {name}")
     expect(sorted(path.name for path in (tree / "bin").iterdir()) == ["watchdog-monitor"], "the tarball has programs that need libraries")
     expect("dynamically" not in out("file", tree / "bin/watchdog-monitor") or "static-pie" in out("file", tree / "bin/watchdog-monitor"), "the tarball's program is dynamic")
