@@ -17,7 +17,7 @@ class FalseMonitor:
         self.answers, self.poison, self.poison_status = list(answers), poison, 400
         self.batches, self.asked = [], threading.Event()
 
-    def __enter__(self):
+    def __enter__(self, port=0):
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -37,7 +37,7 @@ class FalseMonitor:
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()

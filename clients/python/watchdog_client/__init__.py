@@ -46,7 +46,7 @@ import threading
 import time
 import urllib.parse
 import weakref
-from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple, Union
 
 __all__ = ["Reporter", "ToolCall", "Cancelled", "Monitor", "WaitFailed", "MonitorError", "wait"]
 
@@ -58,6 +58,9 @@ _QUEUE_BYTES_MAX = 8 << 20
 _BATCH_MAX = 500  # events
 _BATCH_BYTES_MAX = 1 << 20
 _CONTENT_MAX = 64 << 10  # characters of arguments, results, data; beyond that the digest of the whole goes along
+_TEXT_MAX = 1 << 20  # characters of a text that are read for its digest; a longer one is opaque
+_DATA_MAX = (4000, 256 << 10)  # values and characters of data that are read; beyond that it is opaque
+_DEPTH_MAX = 50
 _NAME_MAX = 256  # bytes
 _COALESCE_MIN = 256  # pending events; below that each heartbeat is sent on its own
 _HEARTBEAT_LINGER_S = 0.05
@@ -65,6 +68,10 @@ _COUNT_LINGER_S = 1.0
 _ANSWER_S = 30.0  # without a byte of an answer the connection is given up, not the report
 _RETRY_S = (0.1, 5.0)
 _REFUSED_S = 30.0
+_EXIT_S = 2.0
+_NOBODY_S = 0.2  # of a process: what its exits wait for a monitor that has never been there
+_LISTEN_S = 2.0  # between two looks for a cancel that somebody would obey
+_LINGER_S = 1.0  # of the thread after the last session ended
 
 
 # --- Words of schemas/event.schema.json, written by scripts/docs --generate
@@ -112,19 +119,27 @@ _VAGUE = re.compile(r"\bat 0x[0-9a-fA-F]+|(?:^|[=\[({,:]\s*)<(?!class '|enum '|\
 _ARRAY_MAX = 1 << 20  # bytes
 
 
+def _opaque(text: str) -> str:
+    """The text with a word that no other report has. Letters alone: the monitor takes numbers for noise."""
+    return f"{text} (opaque {''.join(chr(97 + byte % 26) for byte in os.urandom(12))})"
+
+
 def _printed(value: Any) -> str:
-    """As a text. If other values may have the same text it is opaque: it gets a word that no other report has."""
+    """As a text. If other values may have the same text it is opaque."""
     text = _unprintable(value)
+    if len(text) > _TEXT_MAX:
+        return _opaque(text[:_CONTENT_MAX])
     if type(value).__repr__ is not object.__repr__ and not _VAGUE.search(text) or re.search(r"</\w+>$", text):
         return text
-    return f"{text} (opaque {''.join(chr(97 + byte % 26) for byte in os.urandom(12))})"
+    return _opaque(text)
 
 
 def _printed_error(error: Optional[BaseException]) -> str:
     """With its causes. An address in it is noise: the same error comes again."""
     parts: List[str] = []
     while error is not None and len(parts) < 8:
-        text = _unprintable(error)
+        long = [one for one in error.args if isinstance(one, (str, bytes, bytearray)) and len(one) > _CONTENT_MAX]
+        text = _unprintable(long[0][:_CONTENT_MAX]) if long else _unprintable(error)
         if not error.args and vars(error):
             text += f" {_unprintable(vars(error))}"
         parts.append(f"{type(error).__name__}: {text}")
@@ -132,27 +147,79 @@ def _printed_error(error: Optional[BaseException]) -> str:
     return ", caused by ".join(parts)
 
 
-def _as_data(value: Any) -> Any:
+class _Room:
+    """How much of a value is read. A value that is larger is cut and opaque, because a report must not delay the agent."""
+
+    __slots__ = ("values", "characters", "whole")
+
+    def __init__(self, values: int, characters: int):
+        self.values, self.characters, self.whole = values, characters, True
+
+    def cut(self, text: Any) -> Any:
+        """A part of a text or of bytes."""
+        if len(text) > self.characters:
+            text, self.whole = text[:self.characters], False
+        self.characters -= len(text)
+        return text
+
+    def take(self, items: Iterable[Any]) -> Iterator[Any]:
+        """The first items of a container."""
+        for item in items:
+            if self.values <= 0 or self.characters <= 0:
+                self.whole = False
+                return
+            self.values -= 1
+            yield item
+
+
+def _plain(value: Any, room: _Room, depth: int = 0) -> Any:
+    """The value as data that JSON has a form for."""
+    if value is None or value is True or value is False:
+        return value
+    if isinstance(value, str):
+        return room.cut(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if value - value == 0 else repr(value)
+    if depth >= _DEPTH_MAX:
+        return _opaque(f"<{type(value).__name__}>")
+    if isinstance(value, dict):
+        return {_plain_key(key, room): _plain(item, room, depth + 1) for key, item in room.take(value.items())}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, room, depth + 1) for item in room.take(value)]
+    return _plain(_as_data(value, room), room, depth + 1)
+
+
+def _plain_key(key: Any, room: _Room) -> str:
+    if not isinstance(key, str):
+        key = _json(key) if key is None or isinstance(key, (bool, int)) else _printed(key)
+    return str(room.cut(key))
+
+
+def _as_data(value: Any, room: Optional[_Room] = None) -> Any:
     """A value that JSON has no form for: as data if it has any, else as a text."""
+    room = room or _Room(*_DATA_MAX)
     kind = type(value)
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value).decode("utf-8", "backslashreplace")
-    if isinstance(value, BaseException):
-        return _printed_error(value)
     try:
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return bytes(room.cut(value)).decode("utf-8", "backslashreplace")
+        if isinstance(value, BaseException):
+            return _printed_error(value)
         fields = getattr(kind, "__dataclass_fields__", None)
         if fields:
             data = {name: getattr(value, name) for name, field in fields.items() if field.repr}
             return data if len(data) == len(fields) else {**data, "…": _printed(object())}  # Its author hides a part.
         if isinstance(value, collections.abc.Mapping):
-            return dict(value)
+            return dict(room.take(value.items()))
         if isinstance(value, (set, frozenset)):
-            return sorted(value, key=_unprintable)
+            return sorted(room.take(value), key=_unprintable)
         if isinstance(value, collections.deque):
-            return list(value)
+            return list(room.take(value))
+        size = getattr(value, "size", 0)  # of arrays and tables
         for name in ("model_dump", "to_dict", "tolist"):  # of pydantic and others; pandas; arrays
             method = getattr(kind, name, None)  # of the class: a mock has every attribute
-            if method is not None and getattr(value, "nbytes", 0) <= _ARRAY_MAX:
+            if method is not None and getattr(value, "nbytes", 0) <= _ARRAY_MAX and not (isinstance(size, int) and size > _ARRAY_MAX):
                 data = method(value)
                 if isinstance(data, (dict, list, str, int, float)):
                     return data
@@ -167,30 +234,22 @@ _json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_as_data, 
 _quoted = json.encoder.encode_basestring
 
 
-def _nested(text: str) -> int:
-    deepest = depth = 0
-    for bracket in re.findall(r"[][{}]", text):
-        depth += 1 if bracket in "[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
-
-
 def _content(key: str, value: Any, digest_key: str) -> Dict[str, str]:
-    """A field that may be large, or no JSON at all: cut, with the digest of the whole beside it. As JSON."""
-    if isinstance(value, (bytes, bytearray, memoryview, BaseException)):
-        value = _as_data(value)
-    if not isinstance(value, str):
-        try:
-            text = _json(value)
-            if len(text) <= _CONTENT_MAX and (text.count("[") + text.count("{") <= 60 or _nested(text) <= 60):
-                return {key: text}
-        except Exception:  # a circle, NaN, keys that are no names
-            text = _printed(value)
-        value = text
-    if len(value) <= _CONTENT_MAX:
+    """A field that may be large: cut, with the digest of the whole beside it. As JSON."""
+    if isinstance(value, str) and len(value) <= _CONTENT_MAX:
         return {key: _quoted(value)}
-    whole = hashlib.blake2b(value.encode("utf-8", "replace"), digest_size=16).hexdigest()
-    return {key: _quoted(f"{value[:_CONTENT_MAX]}… ({len(value)} characters)"), digest_key: _quoted(whole)}
+    room = _Room(1, _TEXT_MAX) if isinstance(value, str) else _Room(*_DATA_MAX)
+    try:
+        data = _plain(value, room)
+        text = data if isinstance(data, str) else _json(data)
+    except Exception:  # It changes meanwhile, or it is a number of a million digits.
+        data = text = _opaque(f"<{type(value).__name__}>")
+    if len(text) <= _CONTENT_MAX and room.whole:
+        return {key: _quoted(text) if isinstance(data, str) else text}
+    digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16) if room.whole else None
+    size = f"{len(value) if isinstance(value, str) else len(text)} characters" if room.whole or isinstance(value, str) else "cut"
+    return {key: _quoted(f"{text[:_CONTENT_MAX]}… ({size})"),
+            digest_key: _quoted(digest.hexdigest() if digest else os.urandom(16).hex())}  # of another value, if it is unknown
 
 
 def _now_ms() -> int:
@@ -411,6 +470,7 @@ class Reporter:
         self._interval_s = usual / 1000 if interval_s is None else interval_s
         self._exit_s, self._queue_max = exit_s, max(queue_max, 16)
         self._on_cancel, self._on_abort, self._strict = on_cancel, on_abort, strict
+        self._listens = bool(on_cancel or on_abort)
         self._mistake: Optional[str] = None  # that the monitor found, and that nobody has raised yet
         self.cancel: Optional[Json] = None  #: {"by", "reason", "at"} after somebody asked the agent to stop.
         self.aborts: List[Json] = []  #: [{"turnId", "toolId", "by", "reason", "at"}]: turns and calls that must stop.
@@ -421,16 +481,16 @@ class Reporter:
 
     def _begin(self) -> None:
         """Begins with an empty queue, as a forked child does as well."""
-        self._lock = threading.RLock()  # Signal handlers report as well.
-        self._wake = threading.Condition(self._lock)
+        with _registry_lock:
+            self._sender = _senders.setdefault((self._server, self._token), _Sender(self._server, self._token))
+        self._lock, self._wake = self._sender.lock, self._sender.wake
         self._queue: Deque[_Pending] = collections.deque()
         self._bytes = 0
         self._flight: List[_Pending] = []
         self._batch_max = _BATCH_MAX
-        self._connection = _Connection(self._server, self._token)
-        self._thread: Optional[threading.Thread] = None
         self._made = False
-        self._due = self._next_beat = float("inf")
+        self._due = self._next_beat = self._next_look = float("inf")
+        self._not_before = 0.0  # The monitor refuses reports of this session until then.
         self._counted = False
         self._reported_dropped = self.dropped
         self._ids = itertools.count()
@@ -577,7 +637,7 @@ class Reporter:
         else:
             self.failed(f"{type(error).__name__}: {_unprintable(error) if not str(error) else error}")
         try:
-            self.close(self._exit_s)
+            self._leave()
         except ValueError:
             if error is None:  # else the block's own is the cause
                 raise
@@ -587,10 +647,12 @@ class Reporter:
     @property
     def cancelled(self) -> bool:
         """Whether somebody asked the agent to stop."""
+        self._listens = True
         return self.cancel is not None
 
     def check(self) -> None:
         """Raises `Cancelled` if somebody asked the agent to stop."""
+        self._listens = True
         if self.cancel is not None:
             raise Cancelled(f"{self.cancel.get('by')}: {self.cancel.get('reason')}")
 
@@ -598,23 +660,64 @@ class Reporter:
 
     def flush(self, timeout_s: Optional[float] = None) -> bool:
         """Waits until the monitor has acknowledged all reports. False: that took longer than `timeout_s`."""
-        with self._wake:
-            delivered = lambda: not (self._queue or self._flight or self._counted)
-            if self._thread and self._thread is not threading.current_thread():
-                self._rouse(0)
-                self._wake.wait_for(lambda: delivered() or self._closed, timeout_s)
-            self._raise_mistake()
-            return delivered()
+        delivered = self._wait_for_delivery(timeout_s)
+        self._raise_mistake()
+        return delivered
 
     def close(self, timeout_s: Optional[float] = None) -> bool:
-        """Like `flush`; then ends the thread. Does not end the session."""
+        """Like `flush`; then takes no more reports. Does not end the session."""
+        return self._close(timeout_s)
+
+    def _unsent(self) -> int:
+        return len(self._queue) + len(self._flight) + self._counted
+
+    def _wait_for_delivery(self, timeout_s: Optional[float], leaves: bool = False) -> bool:
+        sender = self._sender
+        with self._wake:
+            if not self._server:
+                return True
+            if not self._unsent() or sender.thread is threading.current_thread():
+                return not self._unsent()
+            begin, tries = time.monotonic(), sender.tries
+            if leaves:  # One more try, at once.
+                sender.not_before = self._not_before = 0.0
+            self._rouse(0)
+            waited_for_nobody = False
+            while self._unsent() and not self._closed:
+                now = time.monotonic()
+                until = float("inf") if timeout_s is None else begin + timeout_s
+                if leaves and sender.tries > tries and sender.is_nobody_there():
+                    waited_for_nobody = True
+                    until = min(until, begin + sender.nobody_s)
+                if now >= until:
+                    break
+                self._wake.wait(min(until - now, threading.TIMEOUT_MAX))
+            if waited_for_nobody:
+                sender.nobody_s = max(0.0, sender.nobody_s - (time.monotonic() - begin))
+            return not self._unsent()
+
+    def _close(self, timeout_s: Optional[float], leaves: bool = False) -> bool:
         try:
-            return self.flush(timeout_s)
+            delivered = self._wait_for_delivery(timeout_s, leaves)
+            if not delivered and not self._closed and self._sender.thread is not threading.current_thread():
+                with contextlib.suppress(Exception):
+                    _log.warning("%s: %d reports were not delivered to %s: %s", self.session, self._unsent(), self._server,
+                                 self._sender.trouble or "it has not answered yet")
+            self._raise_mistake()
+            return delivered
         finally:
             with self._wake:
                 self._closed = True
+                if self._not_before > time.monotonic():
+                    self._queue.clear()
+                    self._flight.clear()
                 self._wake.notify_all()
             _tell_children()
+
+    def _leave(self, spent_s: float = 0.0) -> bool:
+        """Closes as an exit does."""
+        timeout_s = None if self._exit_s is None else max(0.0, self._exit_s - spent_s)
+        return self._close(timeout_s, leaves=self._exit_s is not None and self._exit_s <= _EXIT_S)
 
     # The queue.
 
@@ -662,21 +765,16 @@ class Reporter:
 
     def _rouse(self, due: float) -> None:
         """With the lock held: the thread is to look then."""
-        if not self._server:
+        if not self._server or self._closed:
             return
-        if self._thread is None and not self._closed:
-            self._next_beat = time.monotonic() + self._interval_s if self._interval_s else float("inf")
-            self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
+        due = max(due, time.monotonic())  # In the order in which they came.
+        if due < self._due:
             self._due = due
-            try:
-                _flush_at_exit()
-                self._thread.start()
-            except RuntimeError as error:  # Too many, or the interpreter ends: the next report tries again.
-                self._thread = None
-                self._complain(f"no thread: {error}")
-        elif due < self._due:
-            self._due = due
-            self._wake.notify_all()
+        try:
+            self._sender.take(self)
+        except RuntimeError as error:  # Too many threads, or the interpreter ends: the next report tries again.
+            self._due = float("inf")
+            self._complain(f"no thread: {error}")
 
     def _beat(self) -> None:
         self._counted = False
@@ -684,36 +782,46 @@ class Reporter:
 
     # The thread.
 
-    def _run(self) -> None:
-        failures = 0
-        while True:
-            with self._wake:
-                now = time.monotonic()
-                while not self._closed and now < (then := min(self._due, self._next_beat)):
-                    self._wake.wait(min(then - now, threading.TIMEOUT_MAX))
-                    now = time.monotonic()
-                if self._closed and not self._queue and not self._flight:
-                    return self._connection.close()
+    def _when(self) -> float:
+        """When the thread must do something for this session. Infinity: never again, if no more is reported."""
+        due = self._due if self._queue or self._flight or self._counted else float("inf")
+        if not self._closed:
+            due = min(due, self._next_beat, self._next_look)
+        return max(due, self._not_before)
+
+    def _serve(self) -> None:
+        """In the thread: sends one batch."""
+        with self._wake:
+            now = time.monotonic()
+            self._due = float("inf")
+            looks = now >= self._next_look
+            if now >= self._next_beat:
+                self._next_beat = now + (self._interval_s or float("inf"))
+                self._counted = True
+            if self._ended:
+                self._counted, self._next_beat, self._next_look = False, float("inf"), float("inf")
+            elif self._counted:
+                self._beat()
                 self._due = float("inf")
-                if now >= self._next_beat:
-                    self._next_beat = now + (self._interval_s or float("inf"))
-                    self._counted = True
-                if self._ended:
-                    self._counted, self._next_beat = False, float("inf")
-                elif self._counted:
-                    self._beat()
-            while self._claim():
-                pause = self._send()
-                if pause == 0:
-                    failures = 0
-                    continue
-                failures += 1
-                longest = min(_RETRY_S[1], _RETRY_S[0] * 2 ** min(failures, 8))
-                until = time.monotonic() + max(pause, longest * random.uniform(0.5, 1))
-                with self._wake:
-                    self._wake.wait_for(lambda: self._closed, until - time.monotonic())
-                    if self._closed:
-                        return self._connection.close()
+        if not self._claim() and not looks:
+            return
+        pause = self._send()
+        with self._wake:
+            if pause == 0:
+                self._sender.failures = 0
+                self._listen()
+            else:
+                self._sender.failed(pause)
+                if self._closed:
+                    self._queue.clear()
+                    self._flight.clear()
+            self._due = time.monotonic() if self._queue or self._flight else float("inf")
+            self._wake.notify_all()
+
+    def _listen(self) -> None:
+        """With the lock held: an empty batch asks for a cancel, if somebody would obey it."""
+        listens = self._listens and self._interval_s and self.cancel is None and not self._ended
+        self._next_look = time.monotonic() + min(_LISTEN_S, self._interval_s) if listens else float("inf")
 
     def _claim(self) -> bool:
         """Whether there is something to send. A batch stays as it is until it is acknowledged."""
@@ -728,18 +836,19 @@ class Reporter:
                 self._bytes -= len(item.text)
                 size += len(item.text)
                 self._flight.append(item)
-            if not self._flight:
-                self._wake.notify_all()
             return bool(self._flight)
 
     def _send(self) -> float:
         """0 if something was settled, else at least how many seconds to wait."""
+        sender = self._sender
+        sender.tries += 1
         try:
             if not self._made:
                 self._make_session()
             part = self._flight[:self._batch_max]
             body = b"[" + b",".join(item.text for item in part) + b"]"
-            answer = self._connection.ask("POST", f"{_sessions}/{self.session}/events", body)
+            answer = sender.connection.ask("POST", f"{_sessions}/{self.session}/events", body)
+            sender.reached, sender.trouble = True, ""
             with self._wake:
                 del self._flight[:len(part)]
             self._batch_max = min(_BATCH_MAX, self._batch_max * 2)
@@ -749,11 +858,15 @@ class Reporter:
                 self._found_wrong(f"the monitor hints: {answer['hint']}")
             return 0
         except MonitorError as error:
-            if error.status in (400, 413, 422):
+            sender.reached, sender.trouble = True, f"it answers {error}"
+            if error.status in (400, 413, 422) and self._flight:
                 return self._reject(error)
             self._complain(f"{self._server} refuses reports: {error}")
-            return max(error.retry_after_s, _REFUSED_S if error.status < 500 and error.status not in (408, 429) else 0.01)
+            if error.status < 500 and error.status not in (408, 429):
+                self._not_before = time.monotonic() + max(error.retry_after_s, _REFUSED_S)
+            return max(error.retry_after_s, 0.01)
         except Exception as error:
+            sender.trouble, sender.refused = f"{error!r}", isinstance(error, (ConnectionRefusedError, socket.gaierror, ValueError, http.client.InvalidURL))
             self._complain(f"{self._server} cannot be reached, reports wait: {error!r}")
             return 0.01
 
@@ -761,7 +874,7 @@ class Reporter:
         if self._spec:
             try:
                 body = _json({"sessionId": self.session, **self._spec}).encode("utf-8", "replace")
-                self._connection.ask("POST", _sessions, body)
+                self._sender.connection.ask("POST", _sessions, body)
             except MonitorError as error:
                 if error.status not in (400, 409, 413, 422):
                     raise
@@ -806,7 +919,7 @@ class Reporter:
             self._mistake = what
 
     def _raise_mistake(self) -> None:
-        if self._mistake is not None and self._thread is not threading.current_thread():
+        if self._mistake is not None and self._sender.thread is not threading.current_thread():
             mistake, self._mistake = self._mistake, None
             raise ValueError(mistake)
 
@@ -830,10 +943,106 @@ class Reporter:
                 _log.warning("%s: %s", self.session, what)
 
 
+class _Sender:
+    """Sends the reports of all sessions of this process to one monitor, with one thread and one connection.
+
+    The thread ends after the last session. It holds a reporter only while that has unsent reports: a reporter that
+    nobody refers to reports no more sidecar heartbeats.
+    """
+
+    def __init__(self, server: str, token: str):
+        self.lock = threading.RLock()  # Signal handlers report as well.
+        self.wake = threading.Condition(self.lock)
+        self.connection = _Connection(server, token)
+        self.thread: Optional[threading.Thread] = None
+        self.unsent: Set[Reporter] = set()
+        self.open: weakref.WeakSet[Reporter] = weakref.WeakSet()
+        self.sleeps_until = 0.0
+        self.failures, self.not_before = 0, 0.0
+        self.tries, self.reached, self.refused = 0, False, False
+        self.trouble = ""
+        self.nobody_s = _NOBODY_S
+
+    def is_nobody_there(self) -> bool:
+        """Whether every connection was refused, from the first one on."""
+        return self.refused and not self.reached
+
+    def take(self, reporter: Reporter) -> None:
+        """With the lock held: has something to send."""
+        self.unsent.add(reporter)
+        if self.thread is None:
+            thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
+            _flush_at_exit()
+            self.thread = thread
+            try:
+                thread.start()
+            except BaseException:
+                self.thread = None
+                raise
+        if reporter not in self.open:
+            self.open.add(reporter)
+            reporter._next_beat = time.monotonic() + reporter._interval_s if reporter._interval_s else float("inf")
+        if reporter._due < self.sleeps_until:
+            self.wake.notify_all()
+
+    def failed(self, pause_s: float) -> None:
+        """With the lock held: the next try is later."""
+        self.failures += 1
+        longest = min(_RETRY_S[1], _RETRY_S[0] * 2 ** min(self.failures, 8))
+        self.not_before = time.monotonic() + max(pause_s, longest * random.uniform(0.5, 1))
+
+    def _run(self) -> None:
+        while True:
+            reporter = self._next()
+            if reporter is None:
+                return
+            try:
+                reporter._serve()
+            except Exception as error:  # A mistake of this client harms no agent and no other session.
+                reporter._complain(f"reports were lost: {error!r}")
+                reporter._flight.clear()
+            del reporter
+
+    def _next(self) -> Optional[Reporter]:
+        """Waits until there is something to do for a session. None: there is no session left."""
+        idle_since = time.monotonic()
+        with self.wake:
+            while True:
+                now, due = time.monotonic(), float("inf")
+                first: Optional[Reporter] = None
+                for one in {*self.unsent, *self.open}:
+                    when = one._when()
+                    if when == float("inf"):
+                        self.unsent.discard(one)
+                        if one._ended or one._closed:
+                            self.open.discard(one)
+                    elif one._due == float("inf"):
+                        self.unsent.discard(one)
+                    if when < due:
+                        due, first = when, one
+                one = None  # type: ignore[assignment]
+                if not self.unsent and not self.open:
+                    if now >= idle_since + _LINGER_S:
+                        self.connection.close()
+                        self.thread = None
+                        return None
+                    due = idle_since + _LINGER_S
+                else:
+                    idle_since = now
+                    due = max(due, self.not_before)
+                if first is not None and due <= now:
+                    return first
+                first = None  # It may be collected meanwhile.
+                self.sleeps_until = due
+                self.wake.wait(min(due - now, threading.TIMEOUT_MAX))
+                self.sleeps_until = 0.0
+
+
 _SAID_MAX = 100
 _said: Dict[str, Optional[str]] = {}  # mistakes, with the word that is wrong
 _reporters: weakref.WeakSet[Reporter] = weakref.WeakSet()
-_registry_lock = threading.RLock()  # of both
+_senders: Dict[Tuple[str, str], _Sender] = {}  # by server and token
+_registry_lock = threading.RLock()  # of all three
 _Open = Tuple[int, str, str, bool]  # process, server, session, whether in a `with` block
 _of_parents: Tuple[_Open, ...] = ()  # what the parents in `multiprocessing` had open
 _finalizer_of = 0  # process
@@ -897,14 +1106,16 @@ def _flush_at_exit() -> None:
 def _after_fork() -> None:
     global _registry_lock
     _registry_lock = threading.RLock()
+    _senders.clear()
     for reporter in list(_reporters):
         reporter._begin()
 
 
 def _at_exit() -> None:
+    begin = time.monotonic()
     for reporter in list(_reporters):
         with contextlib.suppress(Exception):
-            reporter.close(reporter._exit_s)
+            reporter._leave(time.monotonic() - begin)
 
 
 codecs.lookup("idna")  # For names of hosts. A child that is forked while a thread imports it could never look one up.
