@@ -125,7 +125,7 @@ class Reports(WithMonitor):
         reporter.heartbeat(1, "p" * 5000)
         reporter.completed()
         self.assertTrue(reporter.flush(PATIENCE_S))
-        self.assertEqual(reporter.rejected, 2)  # A change without a name, and an iteration that is not a number.
+        self.assertEqual(reporter.rejected, 1)  # A change without a name.
         changes = self.told("state_change")
         self.assertEqual([event["type"] for event in changes[:-1]], [f"c{number}" for number in range(len(contents))])
         self.assertEqual(changes[1]["data"], "\\xff\\xfe")  # Other bytes are another text.

@@ -1,8 +1,12 @@
 #!/usr/bin/python3
 """What the Python client costs its agent, and how it works with asyncio, wrapped functions, signals and wrong values."""
 
+import asyncio
 import contextlib
+import decimal
+import fractions
 import gc
+import inspect
 import json
 import logging
 import os
@@ -55,7 +59,7 @@ class Costs(WithMonitor):
     def test_reporters_that_are_open_at_the_exit_of_the_process_share_its_limit(self):
         with socket.create_server(("127.0.0.1", 0)) as mute:
             begin = time.monotonic()
-            done = program("reporters = [Reporter(f's{number}', exit_s=1.0) for number in range(20)]", WATCHDOG_SERVER=f"http://127.0.0.1:{mute.getsockname()[1]}")
+            done = program("reporters = [Reporter(f's{number}', exit_s=0.5) for number in range(20)]", WATCHDOG_SERVER=f"http://127.0.0.1:{mute.getsockname()[1]}")
             self.assertLess(time.monotonic() - begin, 15)
         self.assertEqual(done.stderr.count("1 reports were not delivered"), 20, done.stderr)
 
@@ -71,7 +75,7 @@ class Costs(WithMonitor):
 
     def test_all_sessions_share_one_thread_and_it_leaves_after_the_last(self):
         self.assertTrue(eventually(lambda: not senders()))
-        reporters = [self.reporter(session=f"{self.session}-{number}") for number in range(60)]
+        reporters = [self.reporter(session=f"{self.session}-{number}") for number in range(30)]
         for reporter in reporters:
             self.assertTrue(reporter.flush(PATIENCE_S))
         self.assertEqual(len(senders()), 1)
@@ -124,8 +128,8 @@ class Costs(WithMonitor):
 
     def test_large_data_does_not_delay_the_agent(self):
         """Encoding took seconds before the text was cut."""
-        values = {"text": {"page": "x" * 50_000_000}, "bytes": b"x" * 50_000_000, "rows": [{"a": number} for number in range(300_000)],
-                  "set": set(range(300_000)), "error": ValueError("x" * 50_000_000)}
+        values = {"text": {"page": "x" * 50_000_000}, "bytes": b"x" * 50_000_000, "rows": [{"a": number} for number in range(200_000)],
+                  "set": set(range(200_000)), "error": ValueError("x" * 50_000_000)}
         begin = time.monotonic()
         json.dumps(values["rows"])
         for value in values.values():
@@ -153,7 +157,7 @@ class Costs(WithMonitor):
         self.assertNotIn("looping", run("tail", lambda number: "x" * 200_000 + f"{number:c}"))
         self.assertIn("looping", run("same", lambda number: {"page": "x" * 200_000}))
 
-    def test_an_object_in_data_that_is_no_json_is_printed_once(self):
+    def test_an_object_in_data_without_a_form_in_json_is_printed_once(self):
         class Counted:
             count = 0
 
@@ -165,6 +169,229 @@ class Costs(WithMonitor):
             Counted.count = 0
             reporter.state_change("x", data)
             self.assertEqual(Counted.count, 1, data)
+
+
+class Asyncio(WithMonitor):
+    def test_the_end_of_a_block_does_not_stop_the_loop(self):
+        """Without a monitor that answers, all tasks of a server stood still for two seconds."""
+        async def main(server):
+            stalls, over = [], asyncio.Event()
+
+            async def tick():
+                while not over.is_set():
+                    begin = time.monotonic()
+                    await asyncio.sleep(0.01)
+                    stalls.append(time.monotonic() - begin)
+            ticking = asyncio.ensure_future(tick())
+            async with Reporter("mute", server=server, exit_s=0.6):
+                pass
+            reporter = Reporter("mute", server=server)
+            self.assertFalse(await reporter.aflush(0.3))
+            self.assertFalse(await reporter.aclose(0.3))
+            over.set()
+            await ticking
+            return len(stalls)
+        with socket.create_server(("127.0.0.1", 0)) as mute:
+            self.assertGreater(asyncio.run(main(f"http://127.0.0.1:{mute.getsockname()[1]}")), 10)
+
+    def test_a_cancel_cancels_the_task_also_if_it_is_silent(self):
+        """The interval of heartbeats is long here: the reporter itself asks for a cancel."""
+        async def agent():
+            async with self.reporter(interval_s=3600) as reporter:
+                async with reporter.tool("sleep"):
+                    await reporter.aflush()
+                    self.monitor.cancel(self.session, "enough", "ann")
+                    await asyncio.sleep(PATIENCE_S)
+
+        async def main():
+            begin = time.monotonic()
+            with self.assertRaises(asyncio.CancelledError):
+                await asyncio.ensure_future(agent())
+            return time.monotonic() - begin
+        self.assertLess(asyncio.run(main()), PATIENCE_S / 2)
+        self.assertEqual(self.monitor.progress(self.session)["lifecycle"], "cancelled")
+
+    def test_a_plain_agent_that_looks_for_a_cancel_gets_it_without_reporting(self):
+        reporter = self.reporter(interval_s=3600)
+        self.assertFalse(reporter.cancelled)
+        reporter.flush(PATIENCE_S)
+        self.monitor.cancel(self.session)
+        self.assertTrue(eventually(lambda: reporter.cancelled))
+        self.assertEqual([event["kind"] for event in self.told()], ["start", "cancel"] if self.told("cancel") else ["start"])
+
+    def test_a_wait_leaves_the_loop_free_and_a_cancel_ends_it(self):
+        async def main():
+            waiting = asyncio.ensure_future(self.monitor.wait_async(self.session))
+            reporter = self.reporter()
+            await asyncio.sleep(0)
+            reporter.completed()
+            self.assertEqual((await waiting)["lifecycle"], "completed")
+            with self.assertRaises(watchdog_client.WaitFailed):
+                await watchdog_client.wait_async(self.session, "failed", server=self.url, token=self.server.secret)
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(self.monitor.wait_async("never"), 0.3)
+        asyncio.run(main())
+        self.assertTrue(eventually(lambda: not [one for one in threading.enumerate() if one.name == "watchdog-wait"]))
+
+    def test_each_task_has_its_own_current_reporter(self):
+        async def agent(name):
+            async with self.reporter(session=f"{self.session}-{name}"):
+                await asyncio.sleep(0.01)
+                await asyncio.to_thread(look_up, name)
+
+        @watchdog_client.wrap
+        def look_up(word):
+            return word.upper()
+
+        async def main():
+            await asyncio.gather(agent("one"), agent("two"))
+        asyncio.run(main())
+        for name in ("one", "two"):
+            events = list(self.monitor.events(f"{self.session}-{name}"))
+            self.assertEqual([(event["kind"], event.get("args") or event.get("text")) for event in events[1:3]], [("tool_call", {"word": name}), ("tool_result", name.upper())])
+        self.assertEqual(look_up("x"), "X")
+
+
+class Functions(WithMonitor):
+    def calls(self):
+        return [(event["kind"], event["name"], event.get("args", event.get("text"))) for event in self.told() if event["kind"] in ("tool_call", "tool_result", "error")]
+
+    def test_a_function_of_any_kind_is_reported_with_arguments_and_result(self):
+        with self.reporter() as reporter:
+            @reporter.wrap
+            def add(a, b=2, *rest, **more):
+                """Adds."""
+                return a + b
+
+            @watchdog_client.wrap(name="search")
+            async def find(query):
+                await asyncio.sleep(0)
+                return [query]
+
+            @reporter.tool("count")
+            def numbers(to):
+                got = yield 1
+                yield got
+                return "end"
+
+            @reporter.wrap()
+            async def stream(to):
+                for number in range(to):
+                    yield number
+
+            @reporter.wrap
+            def fail():
+                raise KeyError("no")
+
+            class Agent:
+                @watchdog_client.wrap
+                def method(self, x):
+                    return x
+
+            async def consume():
+                return [one async for one in stream(2)]
+
+            def outer():
+                result = yield from numbers(3)
+                yield result
+            self.assertEqual((add(1), add.__name__, add.__doc__), (3, "add", "Adds."))
+            add(1, 2, 3, c=4)
+            self.assertEqual(asyncio.run(find(query="x")), ["x"])
+            generator = outer()
+            self.assertEqual([next(generator), generator.send("sent"), next(generator)], [1, "sent", "end"])
+            self.assertEqual(asyncio.run(consume()), [0, 1])
+            self.assertRaises(KeyError, fail)
+            self.assertEqual(Agent().method(5), 5)
+            self.assertTrue(inspect.iscoroutinefunction(find) and inspect.isgeneratorfunction(numbers) and inspect.isasyncgenfunction(stream))
+        self.assertEqual(self.calls(), [
+            ("tool_call", "add", {"a": 1}), ("tool_result", "add", "3"), ("tool_call", "add", {"a": 1, "b": 2, "rest": [3], "c": 4}), ("tool_result", "add", "3"),
+            ("tool_call", "search", {"query": "x"}), ("tool_result", "search", '["x"]'), ("tool_call", "count", {"to": 3}), ("tool_result", "count", '[1,"sent"]'),
+            ("tool_call", "stream", {"to": 2}), ("tool_result", "stream", "[0,1]"), ("tool_call", "fail", {}), ("error", "fail", "KeyError: KeyError('no')"),
+            ("tool_call", "method", {"x": 5}), ("tool_result", "method", "5")])
+
+    def test_a_generator_that_is_left_early_has_not_failed_and_one_that_catches_goes_on(self):
+        closed = []
+        with self.reporter() as reporter:
+            @reporter.wrap
+            def numbers():
+                try:
+                    for number in range(9):
+                        try:
+                            yield number
+                        except ValueError:
+                            yield "caught"
+                finally:
+                    closed.append(True)
+            for number in numbers():
+                break
+            generator = numbers()
+            next(generator)
+            self.assertEqual(generator.throw(ValueError()), "caught")
+            generator.close()
+            gc.collect()
+        self.assertEqual((self.calls()[1::2], closed), ([("tool_result", "numbers", "[0]"), ("tool_result", "numbers", '[0,"caught"]')], [True, True]))
+
+    def test_the_current_reporter_is_that_of_the_block(self):
+        self.assertIsNone(Reporter.current())
+        with self.reporter(session=self.session + "-outer") as outer:
+            self.assertIs(Reporter.current(), outer)
+            with self.reporter(session=self.session + "-inner") as inner:
+                self.assertIs(Reporter.current(), inner)
+                found = []
+                self.begin(lambda: found.append(Reporter.current()))
+                self.assertTrue(eventually(lambda: found == [None]))  # A thread has no block, and there are two.
+            self.assertIs(Reporter.current(), outer)
+            self.begin(lambda: found.append(Reporter.current()))
+            self.assertTrue(eventually(lambda: found[1:] == [outer]))
+        self.assertIsNone(Reporter.current())
+
+    def test_a_signal_ends_the_session_if_its_owner_wants_that(self):
+        done = program("import os, signal", "with Reporter('signalled', signals=True) as reporter:", "    reporter.state_change('x')",
+                       "    os.kill(os.getpid(), signal.SIGTERM)", "    time.sleep(60)", WATCHDOG_SERVER=self.url)
+        self.assertEqual(done.returncode, -15, done.stderr)
+        self.assertEqual([event["kind"] for event in self.monitor.events("signalled")], ["start", "state_change", "end"])
+        self.assertEqual(self.monitor.progress("signalled")["lifecycle"], "cancelled")
+
+
+class WrongValues(WithMonitor):
+    def setUp(self):
+        super().setUp()
+        watchdog_client._said.clear()
+        logging.disable(logging.NOTSET)
+        self.addCleanup(logging.disable, logging.CRITICAL)
+
+    def test_no_call_raises_and_each_mistake_is_said_once(self):
+        with self.assertLogs("watchdog_client", "WARNING") as logs:
+            for _ in range(2):
+                reporter = Reporter(123, server=self.url, policy={"heartbeatInterval": "10s"}, interval_s="soon", exit_s="later", queue_max="many", labels=5)
+                reporter.wait_for("input", until="tomorrow")
+                reporter.heartbeat(1, "work", expect_quiet_s="5s" * 10)
+                reporter.heartbeat("seven")
+                with reporter.tool("t", deadline_s="1 min") as call:
+                    self.assertFalse(call.aborted)
+                reporter.completed()
+                self.assertTrue(reporter.close(PATIENCE_S))
+        self.assertLess(max(len(line) for line in logs.output), 400)
+        for word in ("policy", "interval_s", "exit_s", "queue_max", "labels", "until", "expect_quiet_s", "iteration", "deadline_s"):
+            self.assertEqual(len([line for line in logs.output if f": {word} is" in line]), 1, (word, logs.output))
+        self.assertEqual([event["kind"] for event in self.monitor.events("123")][:3], ["start", "wait", "heartbeat"])
+        for wrong in (lambda: Reporter("strict", server="", strict=True, interval_s="soon"), lambda: Reporter("strict", server="", strict=True).heartbeat("seven")):
+            self.assertRaises(ValueError, wrong)
+
+    def test_numbers_of_any_kind_are_iterations(self):
+        with self.reporter() as reporter:
+            for number in (True, 2.0, decimal.Decimal(3), fractions.Fraction(4), Index()):
+                reporter.heartbeat(number, f"phase {number}")
+            reporter.wait_for("quota", until="2000000000")
+        self.assertEqual(([event["iteration"] for event in self.told("heartbeat")], reporter.rejected), ([1, 2, 3, 4, 5], 0))
+        self.assertEqual([event["until_ms"] for event in self.told("wait")], [2_000_000_000_000])
+
+
+class Index:
+    """As the integers of numpy."""
+
+    def __index__(self):
+        return 5
 
 
 if __name__ == "__main__":

@@ -254,7 +254,7 @@ class Mistakes(WithMonitor):
 
     def test_a_refused_report_is_raised_if_the_reporter_is_strict(self):
         reporter = self.reporter(strict=True)
-        reporter.heartbeat("seven")
+        reporter.report("heartbeat", iteration="seven")
         with self.assertRaisesRegex(ValueError, "a report was not understood"):
             reporter.flush(PATIENCE_S)
         with self.assertRaisesRegex(ValueError, "the session has no properties"), \

@@ -30,11 +30,15 @@ import codecs
 import collections
 import collections.abc
 import contextlib
+import contextvars
+import functools
 import hashlib
 import http.client
+import inspect
 import itertools
 import json
 import logging
+import operator
 import os
 import random
 import re
@@ -46,11 +50,18 @@ import threading
 import time
 import urllib.parse
 import weakref
-from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple, Union
+from typing import (TYPE_CHECKING, Any, AsyncIterator, Callable, Deque, Dict, Generator, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple,
+                    TypeVar, Union, cast, overload)
 
-__all__ = ["Reporter", "ToolCall", "Cancelled", "Monitor", "WaitFailed", "MonitorError", "wait"]
+if TYPE_CHECKING:
+    import asyncio
+
+
+__all__ = ["Reporter", "ToolCall", "Cancelled", "Monitor", "WaitFailed", "MonitorError", "wait", "wait_async", "wrap"]
 
 Json = Dict[str, Any]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Result = TypeVar("_Result")
 
 _log = logging.getLogger("watchdog_client")
 _QUEUE_MAX = 10_000  # events
@@ -129,7 +140,7 @@ def _printed(value: Any) -> str:
     text = _unprintable(value)
     if len(text) > _TEXT_MAX:
         return _opaque(text[:_CONTENT_MAX])
-    if type(value).__repr__ is not object.__repr__ and not _VAGUE.search(text) or re.search(r"</\w+>$", text):
+    if getattr(type(value), "__repr__") is not object.__repr__ and not _VAGUE.search(text) or re.search(r"</\w+>$", text):
         return text
     return _opaque(text)
 
@@ -231,7 +242,7 @@ def _as_data(value: Any, room: Optional[_Room] = None) -> Any:
 _json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_as_data, separators=(",", ":")).encode
 
 
-_quoted = json.encoder.encode_basestring
+_quoted: Callable[[str], str] = getattr(json.encoder, "encode_basestring")
 
 
 def _content(key: str, value: Any, digest_key: str) -> Dict[str, str]:
@@ -263,15 +274,25 @@ def _name(value: Any) -> str:
     return text.encode("utf-8", "replace")[:_NAME_MAX].decode("utf-8", "ignore")
 
 
+def _whole(value: Any) -> Optional[int]:
+    """The whole number that a value is: also True, 2.0, a Decimal, or of numpy."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        number = int(value)
+        return number if number == value else None
+
+
 _fields_of = {kind: dict.fromkeys(own.split() + _every_kind) for kind, own in _kinds.items()}
 
 
 def _wrong_word(kind: Any, fields: Iterable[str]) -> Optional[Tuple[str, str]]:
     """Finds the first word that no monitor understands. Returns it, and what to say about it."""
     own = _fields_of.get(kind) if isinstance(kind, str) else None
-    word = _name(kind) if own is None else next((field for field in fields if field not in own), None)
-    if word is None:
+    wrong = [_name(kind)] if own is None else [field for field in fields if field not in own]
+    if not wrong:
         return None
+    word = wrong[0]
     what, right = ("kind of event", list(_kinds)) if own is None else (f"field of the event {kind}", list(own))
     import difflib  # Only a mistake needs it.
     near = [one for one in right if word and one.startswith(word)] or difflib.get_close_matches(word, right, 1)
@@ -391,12 +412,38 @@ def _is_cancel(error: Optional[BaseException]) -> bool:
 
 
 class ToolCall:
-    """One call of a tool, as `Reporter.tool` returns it. Set `result`, or raise an exception."""
+    """One call of a tool, as `Reporter.tool` returns it: a block for `with` or `async with`, or a decorator of a function."""
 
-    def __init__(self, reporter: Reporter, name: str, call_id: str, turn_id: Optional[str], deadline_s: Optional[float] = None):
-        self._reporter, self.name, self.call_id, self.turn_id = reporter, name, call_id, turn_id
-        self.result: Any = None
+    name: str  #: Name of the tool.
+    call_id: str  #: Id of the call, which its result has as well.
+    turn_id: Optional[str]  #: Id of the turn that the call belongs to.
+    result: Any  #: What the call returned. Set it in the block.
+
+    def __init__(self, reporter: Reporter, name: str, arguments: Any, call_id: Optional[str], turn_id: Optional[str], deadline_s: Optional[float]):
+        self._reporter, self._arguments, self.name, self.turn_id = reporter, arguments, name, turn_id
+        self.call_id = call_id or f"call-{os.urandom(6).hex()}"
+        self.result = None
         self._accepted, self._deadline_s, self._moved = 0, deadline_s, time.monotonic()
+
+    def __enter__(self) -> ToolCall:
+        self._moved = time.monotonic()
+        self._reporter.tool_call(self.name, self._arguments, self.call_id, turn_id=self.turn_id, deadline_s=self._deadline_s)
+        return self
+
+    def __exit__(self, kind: Any, error: Optional[BaseException], trace: Any) -> None:
+        if error is None or isinstance(error, GeneratorExit):  # The caller needs no more values. The call has not failed.
+            self._reporter.tool_result(self.name, self.result, self.call_id)
+        else:
+            self._reporter.tool_error(self.name, error, self.call_id)
+
+    async def __aenter__(self) -> ToolCall:
+        return self.__enter__()
+
+    async def __aexit__(self, kind: Any, error: Optional[BaseException], trace: Any) -> None:
+        self.__exit__(kind, error, trace)
+
+    def __call__(self, function: _Function) -> _Function:
+        return self._reporter.wrap(function, name=self.name)
 
     def progress(self, text: str = "", value: Optional[float] = None, total: Optional[float] = None) -> None:
         """Reports that the call made progress. Its deadline starts again."""
@@ -441,9 +488,14 @@ class Reporter:
     reports to a child session of it, with a name of its own. A `with` block keeps its session from being ended by another
     reporter of the same name.
 
-    `interval_s`: seconds between two sidecar heartbeats, which also fetch a cancel while the agent is silent. None: the
-    policy's heartbeatInterval, else 10. 0: never. `exit_s`: seconds that the process may wait at its exit until all
-    reports are sent. None: no limit.
+    In asyncio write `async with`: a cancel then cancels the task, and other tasks run while the block ends.
+
+    `interval_s`: seconds between two sidecar heartbeats. None: the policy's heartbeatInterval, else 10. 0: never. A cancel comes
+    with the answer to each report, and within 2 s to a silent agent that would notice it: by `on_cancel`, `async with`, or by
+    looking at `cancelled`. `on_cancel` and `on_abort` are called in the client's thread and must return soon.
+
+    `exit_s`: seconds that the process may wait at its exit until all reports are sent. None: no limit. With up to 2 s, it waits 0.2 s
+    where every connection was refused. `signals`: SIGTERM ends the session as cancelled, and then the process.
     """
 
     def __init__(self, session: Optional[str] = None, *, agent: Optional[str] = None, task: Optional[str] = None,
@@ -451,10 +503,12 @@ class Reporter:
                  policy: Optional[Json] = None, content: Optional[str] = None, server: Optional[str] = None,
                  token: Optional[str] = None, interval_s: Optional[float] = None, exit_s: Optional[float] = 2.0,
                  queue_max: int = _QUEUE_MAX, on_cancel: Optional[Callable[[Json], None]] = None,
-                 on_abort: Optional[Callable[[Json], None]] = None, title: Optional[str] = None, strict: bool = False):
+                 on_abort: Optional[Callable[[Json], None]] = None, title: Optional[str] = None, strict: bool = False,
+                 signals: bool = False):
         self._server, self._token = _settings(server, token)
+        self._strict = strict
         wanted = session or os.environ.get("WATCHDOG_SESSION") or f"{agent or 'agent'}-{_now_ms():x}-{os.urandom(3).hex()}"
-        self.session = _session_id(wanted)
+        self.session = _session_id(str(wanted))
         self._owner, self._ended, self._closed, self._in_block = os.getpid(), False, False, False
         self.dropped = 0  #: Number of reports lost because the queue was full.
         self._begin()
@@ -464,20 +518,29 @@ class Reporter:
                 parent = parent or self.session
                 self.session = _session_id(f"{self.session[:80]}-{(agent or 'agent')[:32]}-{os.urandom(4).hex()}")
             _reporters.add(self)
-        spec = {"agent": agent, "task": task, "title": title, "labels": dict(labels or {}), "parentSessionId": parent, "policy": policy, "content": content}
+        tags = self._valid("labels", labels, dict, "a mapping of texts")
+        spec = {"agent": agent, "task": task, "title": title, "labels": tags, "parentSessionId": parent, "policy": policy, "content": content}
         self._spec = {key: value for key, value in spec.items() if value}
-        usual = (policy or {}).get("heartbeatInterval") or 10_000
-        self._interval_s = usual / 1000 if interval_s is None else interval_s
-        self._exit_s, self._queue_max = exit_s, max(queue_max, 16)
-        self._on_cancel, self._on_abort, self._strict = on_cancel, on_abort, strict
+        usual = self._valid("policy", policy, lambda one: {"heartbeatInterval": float(one.get("heartbeatInterval") or 10_000)}, "a mapping, with a heartbeatInterval in ms")
+        every_s = self._seconds("interval_s", interval_s)
+        self._interval_s = max(0.0, (usual or {"heartbeatInterval": 10_000})["heartbeatInterval"] / 1000 if every_s is None else every_s)
+        self._exit_s = None if exit_s is None else self._seconds("exit_s", exit_s)
+        if self._exit_s is None and exit_s is not None:
+            self._exit_s = _EXIT_S
+        self._queue_max = max(self._valid("queue_max", queue_max, _whole, "a number of events") or _QUEUE_MAX, 16)
+        self._on_cancel, self._on_abort = on_cancel, on_abort
         self._listens = bool(on_cancel or on_abort)
+        self._tasks: List[Tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []  # of `async with` blocks
+        self._outer: List[contextvars.Token[Optional[Reporter]]] = []
         self._mistake: Optional[str] = None  # that the monitor found, and that nobody has raised yet
-        self.cancel: Optional[Json] = None  #: {"by", "reason", "at"} after somebody asked the agent to stop.
-        self.aborts: List[Json] = []  #: [{"turnId", "toolId", "by", "reason", "at"}]: turns and calls that must stop.
+        self.cancel: Optional[Json] = None  #: `{"by", "reason", "at"}` after somebody asked the agent to stop.
+        self.aborts: List[Json] = []  #: `[{"turnId", "toolId", "by", "reason", "at"}]`: turns and calls that must stop.
         self.rejected = 0  #: Number of reports that the monitor refused.
         self._totals: Dict[str, float] = {}
         _tell_children()
         self._report("start", **_process_facts())
+        if signals:
+            self._end_with_signals()
 
     def _begin(self) -> None:
         """Begins with an empty queue, as a forked child does as well."""
@@ -508,8 +571,9 @@ class Reporter:
             # The usual one, by hand: a third of the time.
             return self._put(_BEAT, f'{{"kind":"heartbeat","source":"loop","iteration":{iteration},"phase":{_quoted(phase)},'
                                     f'"event_id":"{self._id_prefix}{next(self._ids):08x}","ts_ms":{_now_ms()}}}', phase)
-        quiet_ms = None if expect_quiet_s is None else int(expect_quiet_s * 1000)
-        self._report("heartbeat", source=source, iteration=iteration, phase=phase, counters=counters or None, expect_quiet_ms=quiet_ms)
+        whole = self._valid("iteration", iteration, _whole, "a whole number")
+        self._report("heartbeat", source=source, iteration=whole, phase=phase, counters=counters or None,
+                     expect_quiet_ms=self._milliseconds("expect_quiet_s", expect_quiet_s))
 
     def state_change(self, name: str, content: Any = None) -> None:
         """Reports progress. Put what is new into `content`: the same content again is not progress."""
@@ -526,44 +590,59 @@ class Reporter:
         except Exception as error:
             self._complain(f"a count was lost: {error!r}")
 
-    @contextlib.contextmanager
     def tool(self, name: str, arguments: Any = None, *, call_id: Optional[str] = None, turn_id: Optional[str] = None,
-             deadline_s: Optional[float] = None) -> Iterator[ToolCall]:
+             deadline_s: Optional[float] = None) -> ToolCall:
         """Reports a tool call around a block. An exception in the block is reported as the error of the call, and raised again.
+
+        As a decorator it reports each call of the function, with its arguments and its result: `@watchdog.tool("search")`.
 
         `deadline_s`: seconds that it may last without `progress`. After them `aborted` is True, and the session's page says so. The
         block is not interrupted: look at `aborted` in it.
         """
-        call = ToolCall(self, name, call_id or f"call-{os.urandom(6).hex()}", turn_id, deadline_s)
-        self.tool_call(name, arguments, call.call_id, turn_id=turn_id, deadline_s=deadline_s)
-        try:
-            yield call
-        except GeneratorExit:  # The caller needs no more values. The call has not failed.
-            self.tool_result(name, call.result, call.call_id)
-            raise
-        except BaseException as error:
-            self.tool_error(name, error, call.call_id)
-            raise
-        self.tool_result(name, call.result, call.call_id)
+        return ToolCall(self, name, arguments, call_id, turn_id, self._seconds("deadline_s", deadline_s))
+
+    @overload
+    def wrap(self, function: _Function, *, name: Optional[str] = None) -> _Function: ...
+
+    @overload
+    def wrap(self, function: None = None, *, name: Optional[str] = None) -> Callable[[_Function], _Function]: ...
+
+    def wrap(self, function: Optional[Callable[..., Any]] = None, *, name: Optional[str] = None) -> Any:
+        """Returns the function, with each of its calls reported as a call of a tool. See `watchdog_client.wrap`."""
+        return _wrap(function, name, lambda: self)
+
+    @staticmethod
+    def current() -> Optional[Reporter]:
+        """Returns the reporter of the innermost `with` block of this task or thread, else the only open one of the process, else None."""
+        found = _current.get()
+        if found is not None and not found._ended and not found._closed:
+            return found
+        with _registry_lock:
+            others = [one for one in _reporters if not one._ended and not one._closed]
+        return others[0] if len(others) == 1 else None
 
     def tool_call(self, name: str, arguments: Any = None, call_id: Optional[str] = None, *, turn_id: Optional[str] = None,
                   deadline_s: Optional[float] = None) -> None:
-        deadline_ms = None if deadline_s is None else int(deadline_s * 1000)
+        """Reports that a call of a tool begins."""
+        deadline_ms = self._milliseconds("deadline_s", deadline_s)
         self.report("tool_call", name=name, args=arguments, call_id=call_id, turn_id=turn_id, deadline_ms=deadline_ms)
 
     def tool_result(self, name: str, result: Any = None, call_id: Optional[str] = None) -> None:
+        """Reports what a call returned."""
         self.report("tool_result", name=name, text=result, call_id=call_id)
 
     def tool_error(self, name: str, error: Any, call_id: Optional[str] = None) -> None:
+        """Reports that a call failed."""
         self.report("error", name=name, text=error, call_id=call_id)
 
     def message(self, role: str, text: str) -> None:
+        """Reports a message of a conversation: of the role user, assistant or system."""
         self.report("message", name=role, text=text)
 
     def wait_for(self, what: str, text: Optional[str] = None, until: Optional[float] = None) -> None:
         """Reports that the agent waits on purpose: for input, approval, quota, backend, … `until`: its end, in seconds since
         1970, if it is known."""
-        self.report("wait", waiting_for=what, text=text, until_ms=None if until is None else int(until * 1000))
+        self.report("wait", waiting_for=what, text=text, until_ms=self._milliseconds("until", until))
 
     def report(self, kind: str, **fields: Any) -> None:
         """Reports any event of event.schema.json: turn, budget, user_input, idle, retry, opinion, …"""
@@ -574,6 +653,28 @@ class Reporter:
                 raise ValueError(wrong[1])
             self._say_wrong(wrong[1], wrong[0])
         self._report(kind, **fields)
+
+    def _valid(self, what: str, value: Any, convert: Callable[[Any], Any], right: str) -> Any:
+        """None if the value is wrong: the report goes without it."""
+        if value is None:
+            return None
+        with contextlib.suppress(Exception):
+            converted = convert(value)
+            if converted is not None:
+                return converted
+        text = f"{what} is {_unprintable(value)[:100]}, and must be {right}. It is left out."
+        if self._strict:
+            raise ValueError(text)
+        self._say_wrong(text)
+        return None
+
+    def _seconds(self, what: str, value: Any) -> Optional[float]:
+        seconds: Optional[float] = self._valid(what, value, lambda one: float(one) if abs(float(one)) < 1e12 else None, "a number of seconds")
+        return seconds
+
+    def _milliseconds(self, what: str, value: Any) -> Optional[int]:
+        seconds = self._seconds(what, value)
+        return None if seconds is None else int(seconds * 1000)
 
     def _report(self, kind: str, **fields: Any) -> None:
         try:
@@ -594,12 +695,15 @@ class Reporter:
     # How it ends. The first end counts.
 
     def completed(self) -> None:
+        """Ends the session: its work is done."""
         self.end("completed")
 
     def failed(self, error: Any = None, reason: Optional[str] = None) -> None:
+        """Ends the session: it could not do its work."""
         self.end("failed", reason, error)
 
     def incomplete(self, reason: str) -> None:
+        """Ends the session: a part of its work is done."""
         self.end("incomplete", reason)
 
     def end(self, outcome: str, reason: Optional[str] = None, error: Any = None) -> None:
@@ -624,10 +728,47 @@ class Reporter:
 
     def __enter__(self) -> Reporter:
         self._in_block = True
+        self._outer.append(_current.set(self))
         _tell_children()
         return self
 
     def __exit__(self, kind: Any, error: Optional[BaseException], trace: Any) -> None:
+        self._end_block(error)
+        try:
+            self._leave()
+        except ValueError:
+            if error is None:  # else the block's own is the cause
+                raise
+
+    async def __aenter__(self) -> Reporter:
+        """As `with`, and a cancel cancels the task that entered."""
+        import asyncio
+        task = asyncio.current_task()
+        if task:
+            with self._wake:
+                self._tasks.append((asyncio.get_running_loop(), task))
+                self._listens = True
+                self._listen()
+        return self.__enter__()
+
+    async def __aexit__(self, kind: Any, error: Optional[BaseException], trace: Any) -> None:
+        """As `with`, and other tasks run while it waits for the monitor."""
+        if self._tasks:
+            self._tasks.pop()
+        self._end_block(error)
+        try:
+            if self._unsent() and self._server:
+                await _in_thread(self._leave)
+            else:
+                self._leave()
+        except ValueError:
+            if error is None:
+                raise
+
+    def _end_block(self, error: Optional[BaseException]) -> None:
+        if self._outer:
+            with contextlib.suppress(ValueError):  # A generator is left in another context than that in which it began.
+                _current.reset(self._outer.pop())
         if _is_cancel(error):
             self.end("cancelled", "interrupted" if isinstance(error, KeyboardInterrupt) else None)
         elif isinstance(error, GeneratorExit):
@@ -636,11 +777,18 @@ class Reporter:
             self.end("cancelled" if self.cancelled else "completed")
         else:
             self.failed(f"{type(error).__name__}: {_unprintable(error) if not str(error) else error}")
-        try:
-            self._leave()
-        except ValueError:
-            if error is None:  # else the block's own is the cause
-                raise
+
+    def _end_with_signals(self) -> None:
+        """SIGTERM ends the session as cancelled, if nothing else in the process handles it."""
+        def on_signal(number: int, frame: Any) -> None:
+            with contextlib.suppress(Exception):
+                self.end("cancelled", "SIGTERM")
+                self._leave()
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, on_signal)
 
     # Being asked to stop.
 
@@ -667,6 +815,14 @@ class Reporter:
     def close(self, timeout_s: Optional[float] = None) -> bool:
         """Like `flush`; then takes no more reports. Does not end the session."""
         return self._close(timeout_s)
+
+    async def aflush(self, timeout_s: Optional[float] = None) -> bool:
+        """`flush` for asyncio: other tasks run meanwhile."""
+        return await _in_thread(self.flush, timeout_s)
+
+    async def aclose(self, timeout_s: Optional[float] = None) -> bool:
+        """`close` for asyncio: other tasks run meanwhile."""
+        return await _in_thread(self.close, timeout_s)
 
     def _unsent(self) -> int:
         return len(self._queue) + len(self._flight) + self._counted
@@ -902,9 +1058,16 @@ class Reporter:
                 self._call(self._on_abort, abort)
         if directive.get("cancel") and self.cancel is None:
             self.cancel = directive["cancel"]
+            for loop, task in list(self._tasks):
+                self._call(lambda _: loop.call_soon_threadsafe(self._cancel_task, task), self.cancel)
             self._call(self._on_cancel, self.cancel)
 
-    def _call(self, callback: Optional[Callable[[Json], None]], what: Optional[Json]) -> None:
+    def _cancel_task(self, task: asyncio.Task[Any]) -> None:
+        """In the task's loop."""
+        if any(one is task for _, one in self._tasks):  # else it has left the block meanwhile
+            task.cancel()
+
+    def _call(self, callback: Optional[Callable[[Json], Any]], what: Optional[Json]) -> None:
         try:
             if callback and what:
                 callback(what)
@@ -941,6 +1104,151 @@ class Reporter:
             self._complained = kind
             with contextlib.suppress(Exception):
                 _log.warning("%s: %s", self.session, what)
+
+
+async def _in_thread(function: Callable[..., _Result], *arguments: Any) -> _Result:
+    """Runs it in a thread that keeps neither the loop nor the process from ending."""
+    import asyncio
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[_Result] = loop.create_future()
+
+    def settle(act: Callable[[Any], None], what: Any) -> None:
+        if not done.cancelled():
+            act(what)
+
+    def run() -> None:
+        act: Callable[[Any], None] = done.set_result
+        try:
+            what: Any = function(*arguments)
+        except BaseException as error:
+            act, what = done.set_exception, error
+        with contextlib.suppress(RuntimeError):  # The loop is closed.
+            loop.call_soon_threadsafe(settle, act, what)
+
+    threading.Thread(target=contextvars.copy_context().run, args=[run], name="watchdog-wait", daemon=True).start()
+    return await done
+
+
+_current: contextvars.ContextVar[Optional[Reporter]] = contextvars.ContextVar("watchdog", default=None)
+
+
+@overload
+def wrap(function: _Function, *, name: Optional[str] = None) -> _Function: ...
+
+
+@overload
+def wrap(function: None = None, *, name: Optional[str] = None) -> Callable[[_Function], _Function]: ...
+
+
+def wrap(function: Optional[Callable[..., Any]] = None, *, name: Optional[str] = None) -> Any:
+    """Returns the function, with each of its calls reported as a call of a tool, to `Reporter.current()`.
+
+    The report has the arguments by name, and the result or the error. The function may be a plain one, a coroutine
+    function, or a generator of either kind, whose result is the list of its values. Also a decorator: `@wrap` or `@wrap(name="search")`.
+    """
+    return _wrap(function, name, Reporter.current)
+
+
+_VALUES_MAX = 1000  # of a generator
+
+
+class _Values:
+    """The values of a generator so far, as the result of its call."""
+
+    def __init__(self, call: Optional[ToolCall]):
+        self._call, self._said = call, time.monotonic()
+        self._list: List[Any] = []
+        if call:
+            call.result = self._list
+
+    def add(self, value: Any) -> None:
+        if self._call is None:
+            return
+        if len(self._list) < _VALUES_MAX:
+            self._list.append(value)
+        else:
+            self._call.result = [*self._list, _opaque("…")]
+        if time.monotonic() - self._said >= 1:  # at most one report per second
+            self._said = time.monotonic()
+            self._call.progress()
+
+
+def _wrap(function: Optional[Callable[..., Any]], name: Optional[str], reporter_of: Callable[[], Optional[Reporter]]) -> Any:
+    if function is None:
+        return lambda one: _wrap(one, name, reporter_of)
+    made: Callable[..., Any] = function
+    tool = name or getattr(made, "__name__", None) or type(made).__name__
+    signature: Optional[inspect.Signature] = None
+    with contextlib.suppress(TypeError, ValueError):  # Some built-in functions have none.
+        signature = inspect.signature(made)
+
+    def begin(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
+        reporter = reporter_of()
+        return reporter.tool(tool, _arguments(signature, args, kwargs)) if reporter else contextlib.nullcontext()
+
+    async def run_async(*args: Any, **kwargs: Any) -> Any:
+        with begin(args, kwargs) as call:
+            result = await made(*args, **kwargs)
+            if call:
+                call.result = result
+            return result
+
+    async def stream_async(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        with begin(args, kwargs) as call:
+            values, source = _Values(call), made(*args, **kwargs)
+            try:
+                async for value in source:
+                    values.add(value)
+                    yield value
+            finally:
+                await source.aclose()
+
+    def stream(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        with begin(args, kwargs) as call:
+            values, source = _Values(call), made(*args, **kwargs)
+            try:
+                value = next(source)
+                while True:
+                    values.add(value)
+                    try:
+                        sent = yield value
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:
+                        value = source.throw(error)
+                    else:
+                        value = next(source) if sent is None else source.send(sent)
+            except StopIteration as end:
+                return end.value
+            finally:
+                source.close()
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with begin(args, kwargs) as call:
+            result = made(*args, **kwargs)
+            if call:
+                call.result = result
+            return result
+
+    if inspect.iscoroutinefunction(made) or inspect.iscoroutinefunction(getattr(made, "__call__", None)):
+        return functools.wraps(made)(run_async)
+    if inspect.isasyncgenfunction(made):
+        return functools.wraps(made)(stream_async)
+    return functools.wraps(made)(stream if inspect.isgeneratorfunction(made) else run)
+
+
+def _arguments(signature: Optional[inspect.Signature], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
+    """By name, as the function sees them."""
+    if signature:
+        with contextlib.suppress(TypeError):  # The call itself will say it.
+            found: Dict[str, Any] = {}
+            for index, (name, value) in enumerate(signature.bind(*args, **kwargs).arguments.items()):
+                if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+                    found.update(value)
+                elif index or name not in ("self", "cls"):
+                    found[name] = value
+            return found
+    return {"arguments": list(args), **kwargs}
 
 
 class _Sender:
@@ -1160,7 +1468,7 @@ class Monitor:
 
     def progress(self, session: str) -> Json:
         """Returns the session's progress document."""
-        return self.ask("GET", f"/api/autonomous/progress/{session}")
+        return cast(Json, self.ask("GET", f"/api/autonomous/progress/{session}"))
 
     def events(self, session: str, kind: str = "", after: int = 0) -> Iterator[Json]:
         """Yields the session's events, the oldest first."""
@@ -1173,7 +1481,7 @@ class Monitor:
 
     def cancel(self, session: str, reason: str = "", by: str = "") -> Json:
         """Asks the agent to stop. Needs a token."""
-        return self.ask("POST", f"{_sessions}/{session}/cancel", {"reason": reason, "by": by})
+        return cast(Json, self.ask("POST", f"{_sessions}/{session}/cancel", {"reason": reason, "by": by}))
 
     def wait(self, session: str, for_: Awaited = "completed", *, on_stuck: Union[str, Callable[[Json], bool]] = "fail",
              further_max: int = 3, after: int = 0, process: Optional[subprocess.Popen[Any]] = None,
@@ -1193,11 +1501,28 @@ class Monitor:
         __tracebackhide__ = True
         return _Wait(self, session, for_, on_stuck, further_max, after, process, seen).run()
 
+    async def wait_async(self, session: str, for_: Awaited = "completed", *, on_stuck: Union[str, Callable[[Json], bool]] = "fail",
+                         further_max: int = 3, after: int = 0, process: Optional[subprocess.Popen[Any]] = None,
+                         seen: Optional[Callable[[Json], None]] = None) -> Json:
+        """`wait` for asyncio: other tasks run meanwhile, and a cancel of the task ends the wait. Functions are called in a thread."""
+        __tracebackhide__ = True
+        waiting = _Wait(self, session, for_, on_stuck, further_max, after, process, seen)
+        try:
+            return await _in_thread(waiting.run)
+        finally:
+            waiting.stop()
+
 
 def wait(session: str, for_: Awaited = "completed", *, server: Optional[str] = None, token: Optional[str] = None, **how: Any) -> Json:
     """Like `Monitor.wait`, with the monitor of the environment."""
     __tracebackhide__ = True
     return Monitor(server, token).wait(session, for_, **how)
+
+
+async def wait_async(session: str, for_: Awaited = "completed", *, server: Optional[str] = None, token: Optional[str] = None, **how: Any) -> Json:
+    """Like `Monitor.wait_async`, with the monitor of the environment."""
+    __tracebackhide__ = True
+    return await Monitor(server, token).wait_async(session, for_, **how)
 
 
 class _Raised(Exception):
@@ -1231,7 +1556,7 @@ class _Wait:
         self._query: Json = {"for": for_ if isinstance(for_, str) else "condition", "onStuck": "ask" if callable(on_stuck) else on_stuck,
                        "furtherMax": further_max, "after": after, "tell": "changes" if seen or callable(for_) else "over", "timeoutMs": 0}
         self._progress: Optional[Json] = None
-        self._gone, self._over = threading.Event(), threading.Event()
+        self._gone, self._over, self._stopped = threading.Event(), threading.Event(), False
         self._connection, self._last_connection = (_Connection(monitor._server, monitor._token) for _ in range(2))
 
     def run(self) -> Json:
@@ -1243,6 +1568,8 @@ class _Wait:
             failures, reached = 0, False
             while True:
                 gone, after_s = self._gone.is_set(), 0.0
+                if self._stopped:
+                    raise self._failure("interrupted", "the wait was stopped")
                 try:
                     if self._look(gone):
                         return self._progress or {}
@@ -1301,6 +1628,13 @@ class _Wait:
         if last:
             raise self._process_failure(answer)
         return False
+
+    def stop(self) -> None:
+        """Ends the wait from another thread."""
+        self._stopped = True
+        self._gone.set()
+        self._connection.interrupt()
+        self._last_connection.interrupt()
 
     def _watch_process(self) -> None:
         self._process.wait()  # type: ignore[union-attr]
