@@ -356,8 +356,8 @@ class _Connection:
                 raise
         raise AssertionError("unreachable")
 
-    def ask(self, method: str, path: str, body: Optional[bytes] = None) -> Any:
-        response = self.open(method, path, body)
+    def ask(self, method: str, path: str, body: Optional[bytes] = None, timeout_s: float = _ANSWER_S) -> Any:
+        response = self.open(method, path, body, timeout_s)
         try:
             text = response.read()
         except BaseException:
@@ -1455,8 +1455,11 @@ Awaited = Union[str, Callable[[Json], bool]]
 class Monitor:
     """A monitor. Thread-safe."""
 
+    server: str  #: URL of the monitor.
+    token: str  #: Token that requests show, or an empty text.
+
     def __init__(self, server: Optional[str] = None, token: Optional[str] = None):
-        self._server, self._token = _settings(server, token)
+        self.server, self.token = self._server, self._token = _settings(server, token)
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Sends any request. Errors: MonitorError, OSError."""
@@ -1536,6 +1539,14 @@ def _call(function: Callable[[Json], Any], progress: Json) -> Any:
         raise _Raised(error) from None
 
 
+_LAST_LOOK_S = 2.0
+_waits: List[_Wait] = []
+
+
+def _say_interrupted(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
 class _Wait:
     """Asks the monitor again and again whether the wait is over; the monitor answers late, and its cursor keeps the state."""
 
@@ -1564,6 +1575,7 @@ class _Wait:
         if self._process:
             threading.Thread(target=self._watch_process, daemon=True).start()
         restore = self._on_sigterm()
+        _waits.append(self)
         try:
             failures, reached = 0, False
             while True:
@@ -1592,7 +1604,11 @@ class _Wait:
                 if not self._gone.is_set():
                     failures += 1
                     self._gone.wait(max(after_s, min(2.0, 0.05 * 2 ** min(failures, 6)) * random.uniform(0.5, 1)))
+        except KeyboardInterrupt:
+            self.say_interrupted("SIGINT")
+            raise
         finally:
+            _waits.remove(self)
             restore()
             self._over.set()
             self._connection.close()
@@ -1602,7 +1618,7 @@ class _Wait:
         """`last`: how it is now, with what happened."""
         query = urllib.parse.urlencode({**self._query, "tell": "now"} if last else self._query)
         connection = self._last_connection if last else self._connection
-        answer = connection.ask("GET", f"{_sessions}/{self._session}/wait?{query}")
+        answer = connection.ask("GET", f"{_sessions}/{self._session}/wait?{query}", timeout_s=_LAST_LOOK_S if last else _ANSWER_S)
         if not isinstance(answer, dict) or answer.get("sessionId") != self._session:
             raise MonitorError(502, "the answer is not from a watchdog-monitor")
         return answer
@@ -1669,16 +1685,20 @@ class _Wait:
             lines += told
         return WaitFailed(end, why, "\n".join(lines), self._progress)
 
+    def say_interrupted(self, signal_name: str) -> None:
+        """Says what was waited for, and how that is now."""
+        answer = None
+        with contextlib.suppress(MonitorError, OSError, http.client.HTTPException):
+            answer = self._ask(last=True)
+        _say_interrupted(str(self._failure("interrupted", f"this process was asked to end ({signal_name})", answer)))
+
     def _on_sigterm(self) -> Callable[[], None]:
         """An outer limit ends this process: then say first what was waited for."""
         if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
             return lambda: None
 
         def on_signal(number: int, frame: Any) -> None:
-            answer = None
-            with contextlib.suppress(MonitorError, OSError, http.client.HTTPException):
-                answer = self._ask(last=True)
-            print(self._failure("interrupted", "this process was asked to end (SIGTERM)", answer), file=sys.stderr, flush=True)
+            self.say_interrupted("SIGTERM")
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 
