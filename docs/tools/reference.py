@@ -464,37 +464,70 @@ type of the channel `ops`.
 {table(("Variable", "Setting"), rows)}"""
 
 
-def signature(function, name=None):
-    arguments = ast.unparse(function.args)
+def signature(function, name=None, constants={}):
+    arguments = re.sub(r"=(_[A-Z_]+)\b", lambda found: "=" + constants.get(found[1], found[1]), ast.unparse(function.args))
     arguments = re.sub(r"^self(, )?", "", arguments)
     returns = f" -> {ast.unparse(function.returns)}" if function.returns and not name else ""
-    return f"{name or function.name}({arguments}){returns}"
+    return f"{'async ' if isinstance(function, ast.AsyncFunctionDef) else ''}{name or function.name}({arguments}){returns}"
+
+
+FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef
+
+
+def is_decorated(function, name):
+    return any(isinstance(one, ast.Name) and one.id == name for one in function.decorator_list)
+
+
+def attributes(node, source):
+    """The public attributes of a class: those with a comment `#:`."""
+    begin = next((one for one in node.body if isinstance(one, FUNCTIONS) and one.name == "__init__"), None)
+    rows = []
+    for one in [*node.body, *(begin.body if begin else ())]:
+        target = one.target if isinstance(one, ast.AnnAssign) else one.targets[0] if isinstance(one, ast.Assign) else None
+        said = re.search(r"#: (.*)", source[one.end_lineno - 1]) if target else None
+        name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "_")
+        if said and not name.startswith("_"):
+            kind = f": {ast.unparse(one.annotation)}" if isinstance(one, ast.AnnAssign) else ""
+            rows.append(f"| `{name}{kind}` | {said[1]} |")
+    return "\n| Attribute | Meaning |\n|---|---|\n" + "\n".join(rows) + "\n" if rows else ""
 
 
 def python(program):
     page = NOTICE + """# Python interface
 
-[Report from code](../how-to/report-from-code.md#python) has an example. Both files need Python 3.9 or newer; the first needs nothing else.
+[Report from code](../how-to/report-from-code.md#python) has an example. The package needs Python 3.9 or newer and nothing else, the plug-in
+needs pytest, and each integration its framework.
 
 """
-    for file, path in (("watchdog_client", "__init__"), ("watchdog_client.pytest_plugin", "pytest_plugin")):
-        tree = ast.parse((ROOT / f"clients/python/watchdog_client/{path}.py").read_text())
-        page += f"## {file}\n\n```text\n{ast.get_docstring(tree)}\n```\n"
+    package = ROOT / "clients/python/watchdog_client"
+    files = [package / "__init__.py", package / "pytest_plugin.py", package / "integrations/__init__.py", *sorted(package.glob("integrations/[a-z]*.py"))]
+    for path in files:
+        source = path.read_text()
+        tree, lines = ast.parse(source), source.split("\n")
+        constants = {one.targets[0].id: ast.unparse(one.value) for one in tree.body if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)}
+        name = ".".join(path.relative_to(package.parent).with_suffix("").parts).replace(".__init__", "")
+        page += f"## {name}\n\n```text\n{ast.get_docstring(tree)}\n```\n"
         for node in tree.body:
-            if not isinstance(node, (ast.ClassDef, ast.FunctionDef)) or node.name.startswith("_") or not ast.get_docstring(node):
+            if not isinstance(node, (ast.ClassDef, *FUNCTIONS)) or node.name.startswith("_") or not ast.get_docstring(node):
                 continue
-            if isinstance(node, ast.FunctionDef):
-                page += f"\n### {node.name}\n\n```python\n{signature(node)}\n```\n\n{ast.get_docstring(node)}\n"
+            if isinstance(node, FUNCTIONS):
+                is_fixture = any("fixture" in ast.unparse(one) for one in node.decorator_list)
+                page += f"\n### {node.name}\n\n" + ("" if is_fixture else f"```python\n{signature(node, constants=constants)}\n```\n\n") + f"{ast.get_docstring(node)}\n"
                 continue
             begin = next((one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
             page += f"\n### {node.name}\n"
-            if begin and not any(isinstance(base, ast.Name) and base.id in ("Exception", "AssertionError") for base in node.bases):
-                page += f"\n```python\n{signature(begin, node.name)}\n```\n"
-            page += f"\n{ast.get_docstring(node)}\n"
-            methods = [one for one in node.body if isinstance(one, ast.FunctionDef) and not one.name.startswith("_")]
+            is_error = any(isinstance(base, ast.Name) and base.id in ("Exception", "AssertionError") for base in node.bases)
+            if begin and not is_error and "integrations" not in name and node.name != "ToolCall":
+                page += f"\n```python\n{signature(begin, node.name, constants)}\n```\n"
+            page += f"\n{ast.get_docstring(node)}\n{attributes(node, lines)}"
+            if "integrations." in name:
+                continue
+            methods = [one for one in node.body if isinstance(one, FUNCTIONS) and not one.name.startswith("_") and not is_decorated(one, "overload")]
             for method in methods:
-                is_property = any(isinstance(one, ast.Name) and one.id == "property" for one in method.decorator_list)
-                page += f"\n```python\n{method.name + ': ' + ast.unparse(method.returns) if is_property else signature(method)}\n```\n\n{ast.get_docstring(method) or ''}\n"
+                if not ast.get_docstring(method):
+                    raise SystemExit(f"{path}: {method.name} has no sentence")
+                shown = method.name + ": " + ast.unparse(method.returns) if is_decorated(method, "property") else signature(method, constants=constants)
+                page += f"\n```python\n{shown}\n```\n\n{ast.get_docstring(method)}\n"
     return page
 
 

@@ -593,6 +593,14 @@ class Documentation(WithMonitor):
         self.assertEqual(self.monitor.progress("my-run")["lifecycle"], "completed")
 
 
+    def test_examples_of_pages_are_programs(self):
+        for page in ("in-your-kind-of-program", "python-frameworks"):
+            for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "how-to" / f"{page}.md").read_text(), re.S):
+                compile(code, page, "exec")
+                for words in re.findall(r"^from watchdog_client import (.*)$", code, re.M):
+                    self.assertLessEqual(set(words.split(", ")), set(watchdog_client.__all__))
+
+
 class Pytest(WithMonitor):
     def test_the_fixture_gives_each_test_a_session_and_fails_with_a_timeline(self):
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CLIENT), "WATCHDOG_SERVER": self.url}

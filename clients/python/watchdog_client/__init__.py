@@ -318,7 +318,9 @@ class MonitorError(Exception):
 
     def __init__(self, status: int, message: str, line: Optional[int] = None, retry_after_s: float = 0):
         super().__init__(f"{status} {message}")
-        self.status, self.line, self.retry_after_s = status, line, retry_after_s
+        self.status = status  #: Status of HTTP.
+        self.line = line  #: Number of the report that was refused, from 1, if the monitor says it.
+        self.retry_after_s = retry_after_s  #: Seconds after which to ask again.
 
 
 class _Connection:
@@ -508,7 +510,7 @@ class Reporter:
         self._server, self._token = _settings(server, token)
         self._strict = strict
         wanted = session or os.environ.get("WATCHDOG_SESSION") or f"{agent or 'agent'}-{_now_ms():x}-{os.urandom(3).hex()}"
-        self.session = _session_id(str(wanted))
+        self.session = _session_id(str(wanted))  #: Id of the session.
         self._owner, self._ended, self._closed, self._in_block = os.getpid(), False, False, False
         self.dropped = 0  #: Number of reports lost because the queue was full.
         self._begin()
@@ -1446,7 +1448,9 @@ class WaitFailed(AssertionError):
 
     def __init__(self, end: str, why: str, text: str, progress: Optional[Json]):
         super().__init__(text)
-        self.end, self.why, self.progress = end, why, progress
+        self.end = end  #: Why the wait is over, as one word.
+        self.why = why  #: Why, as a sentence.
+        self.progress = progress  #: The newest progress document, or None.
 
 
 Awaited = Union[str, Callable[[Json], bool]]
