@@ -21,6 +21,7 @@ ROOT = reference.ROOT
 OTHER_VARIABLES = {"WATCHDOG_AGENT", "WATCHDOG_MONITOR", "WATCHDOG_TESTS", "WATCHDOG_BENCH", "WATCHDOG_WERROR", "WATCHDOG_SANITIZE", "WATCHDOG_SEED",
                    "WATCHDOG_FULL", "WATCHDOG_SERVER", "WATCHDOG_SESSION", "WATCHDOG_TOKEN", "WATCHDOG_CONFIG", "WATCHDOG_EXEC", "WATCHDOG_OK",
                    "WATCHDOG_CANCEL", "WATCHDOG_COMPLETED", "WATCHDOG_DRAW",
+                   "WATCHDOG_PROGRAM",  # of the pytest plug-in
                    "WATCHDOG_WAITED_FOR", "WATCHDOG_PROVIDER",  # of recovery.on_ready
                    "WATCHDOG_BUILD"}  # of blocks.py
 
@@ -157,6 +158,7 @@ def wrong_messages():
 # Parts of a message that stand for its `…`.
 NOT_LOGGED = {"an open request", "open requests", "the collector answers", "the ping's server says"}
 FOREIGN_FLAGS = set("--metrics --no-slots --sleep-idle-seconds --enable-metrics --max-time --timeout --prefix --session-id --preset --build --install "
+                    "--watchdog-server --watchdog-program --watchdog-missing "
                     "--only --check --full --generate --monitor --output --sign --verify --no-sandbox --gtest_filter --cflags".split())
 FOREIGN_METRICS = {"watchdog_client", "watchdog_tracker", "watchdog_open"}
 

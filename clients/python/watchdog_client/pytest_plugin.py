@@ -15,7 +15,7 @@ pytest finds the plug-in where the package is installed. Beside a copy of the pa
 
 A wait that fails, fails the test. It says what was expected, how the session was last, why, and what happened. It says so as
 well if SIGTERM or Ctrl-C ends pytest. The fixture starts a monitor of its own for the test session, unless --watchdog-server or
-$WATCHDOG_SERVER names one. The program is --watchdog-program, else $WATCHDOG_PROGRAM, else watchdog-monitor in PATH. Without a
+$WATCHDOG_SERVER names one. The program is --watchdog-program, else $WATCHDOG_PROGRAM, else the one in PATH. Without a
 program it uses a monitor at http://127.0.0.1:3000. Without that as well, the first test fails and the others are skipped.
 """
 
