@@ -63,6 +63,13 @@ class Costs(WithMonitor):
             self.assertLess(time.monotonic() - begin, 15)
         self.assertEqual(done.stderr.count("1 reports were not delivered"), 20, done.stderr)
 
+    def test_a_monitor_that_never_answers_costs_one_exit_its_limit_and_others_a_moment(self):
+        with socket.create_server(("127.0.0.1", 0)) as mute:
+            done = program("begin = time.monotonic()", "for number in range(6):", "    with Reporter(f's{number}', exit_s=1.0):", "        pass",
+                           "print(time.monotonic() - begin)", WATCHDOG_SERVER=f"http://127.0.0.1:{mute.getsockname()[1]}")
+        self.assertLess(float(done.stdout), 5, done.stderr)
+        self.assertEqual(done.stderr.count("2 reports were not delivered"), 6, done.stderr)
+
     def test_a_monitor_that_comes_late_still_gets_what_an_owner_waits_for(self):
         port = closed_port()
         reporter = Reporter(self.session, server=f"http://127.0.0.1:{port}", exit_s=PATIENCE_S)
@@ -75,7 +82,7 @@ class Costs(WithMonitor):
 
     def test_all_sessions_share_one_thread_and_it_leaves_after_the_last(self):
         self.assertTrue(eventually(lambda: not senders()))
-        reporters = [self.reporter(session=f"{self.session}-{number}") for number in range(30)]
+        reporters = [self.reporter(session=f"{self.session}-{number}") for number in range(15)]
         for reporter in reporters:
             self.assertTrue(reporter.flush(PATIENCE_S))
         self.assertEqual(len(senders()), 1)

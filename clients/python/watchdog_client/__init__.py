@@ -511,18 +511,7 @@ class Reporter:
         self._strict = strict
         wanted = session or os.environ.get("WATCHDOG_SESSION") or f"{agent or 'agent'}-{_now_ms():x}-{os.urandom(3).hex()}"
         self.session = _session_id(str(wanted))  #: Id of the session.
-        self._owner, self._ended, self._closed, self._in_block = os.getpid(), False, False, False
-        self.dropped = 0  #: Number of reports lost because the queue was full.
-        self._begin()
-        _tell_children()
-        with _registry_lock:
-            if not session and _is_open(self._server, self.session):
-                parent = parent or self.session
-                self.session = _session_id(f"{self.session[:80]}-{(agent or 'agent')[:32]}-{os.urandom(4).hex()}")
-            _reporters.add(self)
         tags = self._valid("labels", labels, dict, "a mapping of texts")
-        spec = {"agent": agent, "task": task, "title": title, "labels": tags, "parentSessionId": parent, "policy": policy, "content": content}
-        self._spec = {key: value for key, value in spec.items() if value}
         usual = self._valid("policy", policy, lambda one: {"heartbeatInterval": float(one.get("heartbeatInterval") or 10_000)}, "a mapping, with a heartbeatInterval in ms")
         every_s = self._seconds("interval_s", interval_s)
         self._interval_s = max(0.0, (usual or {"heartbeatInterval": 10_000})["heartbeatInterval"] / 1000 if every_s is None else every_s)
@@ -530,6 +519,17 @@ class Reporter:
         if self._exit_s is None and exit_s is not None:
             self._exit_s = _EXIT_S
         self._queue_max = max(self._valid("queue_max", queue_max, _whole, "a number of events") or _QUEUE_MAX, 16)
+        self._owner, self._ended, self._closed, self._in_block = os.getpid(), False, False, False
+        self.dropped = 0  #: Number of reports lost because the queue was full.
+        self._begin()
+        _tell_children()
+        with _registry_lock:
+            if not session and _is_open(self._server, self.session):
+                parent = parent or self.session
+                self.session = _session_id(f"{self.session[:80]}-{str(agent or 'agent')[:32]}-{os.urandom(4).hex()}")
+            _reporters.add(self)
+        spec = {"agent": agent, "task": task, "title": title, "labels": tags, "parentSessionId": parent, "policy": policy, "content": content}
+        self._spec = {key: value for key, value in spec.items() if value}
         self._on_cancel, self._on_abort = on_cancel, on_abort
         self._listens = bool(on_cancel or on_abort)
         self._tasks: List[Tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []  # of `async with` blocks
@@ -755,8 +755,10 @@ class Reporter:
 
     async def __aexit__(self, kind: Any, error: Optional[BaseException], trace: Any) -> None:
         """As `with`, and other tasks run while it waits for the monitor."""
-        if self._tasks:
-            self._tasks.pop()
+        import asyncio
+        current = asyncio.current_task()
+        with self._wake:
+            self._tasks[:] = [entry for entry in self._tasks if entry[1] is not current]
         self._end_block(error)
         try:
             if self._unsent() and self._server:
@@ -844,6 +846,8 @@ class Reporter:
             while self._unsent() and not self._closed:
                 now = time.monotonic()
                 until = float("inf") if timeout_s is None else begin + timeout_s
+                if leaves and sender.waited_in_vain and not sender.reached:
+                    until = min(until, begin + _NOBODY_S)
                 if leaves and sender.tries > tries and sender.is_nobody_there():
                     waited_for_nobody = True
                     until = min(until, begin + sender.nobody_s)
@@ -852,6 +856,8 @@ class Reporter:
                 self._wake.wait(min(until - now, threading.TIMEOUT_MAX))
             if waited_for_nobody:
                 sender.nobody_s = max(0.0, sender.nobody_s - (time.monotonic() - begin))
+            if leaves and self._unsent():
+                sender.waited_in_vain = True
             return not self._unsent()
 
     def _close(self, timeout_s: Optional[float], leaves: bool = False) -> bool:
@@ -1272,6 +1278,7 @@ class _Sender:
         self.tries, self.reached, self.refused = 0, False, False
         self.trouble = ""
         self.nobody_s = _NOBODY_S
+        self.waited_in_vain = False  # at an exit
 
     def is_nobody_there(self) -> bool:
         """Whether every connection was refused, from the first one on."""
