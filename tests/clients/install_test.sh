@@ -43,10 +43,10 @@ cmp "$clients/../LICENSE" "$clients/python/LICENSE"
 echo "== its types reach the code that uses it"
 cd "$folder/python"
 echo 'import watchdog_client; reveal_type(watchdog_client.Reporter("s").session); watchdog_client.Monitor().progres("s")' >used.py
-bin/python -m mypy --cache-dir=/dev/null --python-executable bin/python used.py >"$folder/types" || true
+bin/python -m mypy --python-version 3.9 --cache-dir="$folder/types-cache" --python-executable bin/python used.py >"$folder/types" || true
 grep -q 'Revealed type is "builtins.str"' "$folder/types" && grep -q '"Monitor" has no attribute "progres"' "$folder/types" || { cat "$folder/types"; exit 1; }
 rm used.py
-(cd "$clients/python" && /usr/bin/python3 -m mypy --cache-dir=/dev/null watchdog_client pytest_watchdog.py)
+(cd "$clients/python" && /usr/bin/python3 -m mypy --cache-dir="$folder/types-cache" watchdog_client pytest_watchdog.py)
 
 echo "== pytest finds the fixture"
 echo 'def test_has_the_fixture(pytestconfig): assert pytestconfig.pluginmanager.has_plugin("pytest_watchdog")' >installed_test.py

@@ -19,6 +19,8 @@ Unacknowledged reports are sent again with the same `event_id`, so nothing count
     watchdog_client.wait("my-run", "health=blocked")
     watchdog_client.wait("my-run", lambda progress: progress["iteration"] == 7)
 
+In asyncio write `async with Reporter(…)`, `await wait_async(…)`; a cancel cancels the task. `@wrap` reports each call of a function.
+
 The defaults are $WATCHDOG_SERVER (default http://127.0.0.1:3000; empty: report nothing) and $WATCHDOG_SESSION, which
 `watchdog-monitor run` sets for the command that it wraps, and $WATCHDOG_TOKEN, which you set.
 """
