@@ -43,12 +43,19 @@ export interface ReporterOptions {
   content?: 'none' | 'digest' | 'preview' | 'full';
   server?: string;
   token?: string;
-  /**
-   * Milliseconds between two sidecar heartbeats, which also fetch a cancel while the agent is silent; 0: never.
-   * Default: the policy's heartbeatInterval, else 10,000.
-   */
+  /** Milliseconds between two sidecar heartbeats; 0: none. Default: the policy's heartbeatInterval, else 10,000. */
   interval?: number;
-  /** Milliseconds that `run` may wait at its end until all reports are sent; Infinity: no limit. */
+  /**
+   * Milliseconds between two questions whether somebody asked this agent to stop. The client asks them while the agent is silent.
+   * Default: 2000. With 0 only the answers to reports and heartbeats say it. Without heartbeats the client asks nothing.
+   */
+  poll?: number;
+  /** The function that sends requests. Default: `fetch` as it was when this module was imported. */
+  fetch?: typeof fetch;
+  /**
+   * Milliseconds that `run` may wait at its end until all reports are sent; Infinity: no limit. Default: 2000, but 200 if no
+   * monitor was there from the start.
+   */
   exit?: number;
   /** Size of the queue. When it is full, heartbeats are dropped first, the end never. */
   queueMax?: number;
@@ -77,6 +84,7 @@ export interface ToolCall {
  * Without a name the session is $WATCHDOG_SESSION. If a reporter of this process has that open already, this one reports to a
  * child session of it, with a name of its own. `run` keeps its session from being ended by another reporter of the same name.
  * Unacknowledged reports are sent again with the same event_id, so nothing counts twice. Its timers keep no process alive.
+ * It logs how many reports were not delivered when it is closed or the process exits. `process.exit()` sends nothing: `await close()` before.
  */
 export class Reporter {
   constructor(session?: string, options?: ReporterOptions);
@@ -92,6 +100,13 @@ export class Reporter {
   readonly dropped: number;
   /** Number of reports that the monitor refused. */
   readonly rejected: number;
+  /** Number of reports that the monitor has not acknowledged yet. */
+  readonly undelivered: number;
+
+  /** The reporter whose `run`, `tool` or wrapped function calls this. Elsewhere the only open reporter, if it is not in `run`. */
+  static current(): Reporter | undefined;
+  /** The call of the `tool` or the wrapped function that calls this. */
+  static currentCall(): ToolCall | undefined;
 
   /** Reports one iteration of the agent's loop. `counters` are running totals (tokens, bytes, items) within an operation. */
   heartbeat(iteration?: number, phase?: string,
@@ -106,6 +121,8 @@ export class Reporter {
    */
   tool<T>(name: string, args: unknown, work: (call: ToolCall) => T | Promise<T>,
           more?: { callId?: string; turnId?: string; deadlineMs?: number }): Promise<T>;
+  /** Returns the same function. Each of its calls is reported: see `wrap`. */
+  wrap<F extends (...args: any[]) => unknown>(work: F, how?: WrapOptions<F>): F;
   toolCall(name: string, args?: unknown, callId?: string, more?: { turnId?: string; deadlineMs?: number }): void;
   toolResult(name: string, result?: unknown, callId?: string): void;
   toolError(name: string, error: unknown, callId?: string): void;
@@ -121,14 +138,34 @@ export class Reporter {
   failed(error?: unknown, reason?: string): void;
   incomplete(reason: string): void;
   end(outcome: Outcome, more?: { reason?: string; error?: unknown }): void;
-  /** Runs the whole agent. The session ends completed, failed with the exception, or cancelled if somebody asked for that. */
+  /**
+   * Runs the whole agent. The session ends completed, failed with the exception, or cancelled if somebody asked for that. An AbortError
+   * is a cancel. SIGINT and SIGTERM end it as cancelled, if nobody else in the process listens to them.
+   */
   run<T>(work: (reporter: Reporter) => T | Promise<T>): Promise<T>;
 
   /** Waits until the monitor has acknowledged all reports. False: that took more than `ms` milliseconds. */
   flush(ms?: number): Promise<boolean>;
-  /** Like `flush`; then sends nothing more. Does not end the session. */
+  /** Like `flush`; then sends nothing more. Does not end the session. Without `ms` it gives up soon if no monitor was there from the start. */
   close(ms?: number): Promise<boolean>;
+  /** For `await using`. A session that nobody has ended is incomplete, as the block may have thrown. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
+
+export interface WrapOptions<F extends (...args: any[]) => unknown> {
+  /** Name of the tool. Default: that of the function. */
+  name?: string;
+  /** Returns what is reported as arguments. Default: the only argument, else the list of them. */
+  args?: (...args: Parameters<F>) => unknown;
+  turnId?: string;
+  deadlineMs?: number;
+}
+
+/**
+ * Returns the same function. Each of its calls is reported to `Reporter.current()`, with arguments and result; without a reporter
+ * it does what it did. A generator is one call from its first step on, and its result shows the first values that it yields.
+ */
+export function wrap<F extends (...args: any[]) => unknown>(work: F, how?: WrapOptions<F> & { reporter?: Reporter }): F;
 
 /** The reason of a signal that somebody caused. */
 export class Cancelled extends Error {}
@@ -167,7 +204,7 @@ export class WaitFailed extends Error {
 }
 
 export class Monitor {
-  constructor(where?: { server?: string; token?: string });
+  constructor(where?: { server?: string; token?: string; fetch?: typeof fetch });
   /** Sends any request. Throws MonitorError, or what fetch throws. */
   ask(method: string, path: string, body?: unknown): Promise<any>;
   progress(session: string): Promise<Progress>;
@@ -185,4 +222,4 @@ export class Monitor {
 }
 
 /** Like `Monitor.wait`, with the monitor of the environment. */
-export function wait(session: string, wanted?: Awaited, options?: WaitOptions & { server?: string; token?: string }): Promise<Progress>;
+export function wait(session: string, wanted?: Awaited, options?: WaitOptions & { server?: string; token?: string; fetch?: typeof fetch }): Promise<Progress>;

@@ -1,11 +1,13 @@
-// Reports an agent's progress to watchdog-monitor, and waits for sessions. One file for Node >= 18 and browsers, without
-// dependencies. The file watchdog.d.ts documents each part.
+// Reports an agent's progress to watchdog-monitor, and waits for sessions. One file for Node >= 20.19, Bun, Deno and browsers,
+// without dependencies. The file watchdog.d.ts documents each part.
 
 const queueMax = 10_000;  // events
 const queueCharsMax = 8 << 20;
 const batchMax = 500;  // events
 const batchCharsMax = 1 << 19;
 const contentMax = 64 << 10;  // characters of arguments, results, data; beyond that the digest of the whole goes along
+const wholeMax = 128 << 10;  // characters of JSON that are made, and of a text that is digested; beyond that nothing is comparable
+const wholeTextMax = 2 << 20;  // characters of a text that is digested where the runtime does it quickly
 const nameMax = 256;  // bytes
 const coalesceMin = 256;  // pending events; below that each heartbeat is sent on its own
 const heartbeatLinger = 50;  // ms
@@ -16,9 +18,33 @@ const retryMin = 100;
 const retryMax = 5000;
 const timerMax = 2 ** 31 - 1;  // a longer time would end at once
 const refusedPause = 30_000;
+const exitMax = 2000;
+const absentMax = 200;  // at an exit, if no monitor was there from the start
+const pollEvery = 2000;
+const pollMax = 2000;  // without an answer
+const lastWordMax = 2000;  // a signal waits that long for the monitor
+const endedMax = 100;  // sessions of this process that have ended and are not delivered
+const yieldedMax = 100;  // values of a generator that its result shows
 
 const sessions = '/api/autonomous/sessions';
-const environment = globalThis.process?.env ?? {};
+
+/** A variable of the environment. Deno throws without the permission to read it. */
+function variable(key) {
+  try {
+    return globalThis.process?.env?.[key];
+  } catch {
+    return undefined;
+  }
+}
+
+function builtin(module) {
+  try {
+    return globalThis.process?.getBuiltinModule?.(module);
+  } catch {
+    return undefined;
+  }
+}
+
 const random = (bytes) => Array.from({ length: bytes }, () => Math.floor(Math.random() * 256).toString(16).padStart(2, '0')).join('');
 const jittered = (ms) => ms * (0.5 + Math.random() / 2);
 
@@ -74,7 +100,9 @@ const opaque = (text) => `${text} (opaque ${ofProcess}${letters(opaques++, 5)})`
 
 function errorText(error) {
   const parts = [];
-  for (let one = error; one != null && parts.length < 8; one = one instanceof Error ? one.cause : null) parts.push(printed(one));
+  for (let one = error; one != null && parts.length < 8; one = one instanceof Error ? one.cause : null) {
+    parts.push(one instanceof Error && one.message?.length > wholeMax ? `${one.name}: ${shortened(one.message)}` : printed(one));
+  }
   return parts.join(', caused by ');
 }
 
@@ -91,6 +119,8 @@ function isClosed(prototype) {
   return false;
 }
 
+const shortened = (text) => opaque(`${text.slice(0, contentMax)}… (${text.length} characters)`);
+
 /** A value that JSON has no form for, or a false one: as data if it has any, else as a text. */
 function asData(value) {
   if (typeof value === 'bigint' || typeof value === 'symbol') return String(value);
@@ -98,17 +128,22 @@ function asData(value) {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   if (value instanceof Error) {
     const { name: kind, message, cause, errors } = value;
-    return { error: `${kind}: ${message}`, ...(cause === undefined ? {} : { cause }), ...(errors === undefined ? {} : { errors }), ...value };
+    return { error: `${kind}: ${message?.length > wholeMax ? shortened(message) : message}`, ...(cause === undefined ? {} : { cause }), ...(errors === undefined ? {} : { errors }), ...value };
   }
-  if (value instanceof Map || value instanceof Set) return [...value];
-  if (value instanceof ArrayBuffer) return asText(new Uint8Array(value));
-  if (ArrayBuffer.isView(value)) return value instanceof DataView ? opaque('[object DataView]') : value instanceof Uint8Array ? asText(value) : Array.from(value);
-  if (value instanceof String || value instanceof Number || value instanceof Boolean) return value;
+  if (isList(value)) return value;
+  if (value instanceof AbortSignal) return '[AbortSignal]';
+  if (value instanceof ArrayBuffer) return bytesText(new Uint8Array(value));
+  if (ArrayBuffer.isView(value)) return value instanceof DataView ? opaque('[object DataView]') : bytesText(value);
+  if (value instanceof String || value instanceof Number || value instanceof Boolean) return asData(value.valueOf());
   const prototype = Object.getPrototypeOf(value);
   if (prototype === null || prototype === Object.prototype || !isClosed(prototype) && Object.keys(value).length > 0) return value;
   const text = printed(value);
   return /^\[object |^</.test(text) ? opaque(text) : text;
 }
+
+/** Whether it is printed as the list of its elements. */
+const isList = (value) => Array.isArray(value) || value instanceof Map || value instanceof Set ||
+  ArrayBuffer.isView(value) && !(value instanceof DataView) && !(value instanceof Uint8Array);
 
 const asText = (bytes) => {
   try {
@@ -118,36 +153,72 @@ const asText = (bytes) => {
   }
 };
 
+/** Bytes as a text; many of them are cut, and comparable with nothing. */
+const bytesText = (bytes) => (bytes.length <= wholeMax ? asText(bytes) : opaque(`${asText(bytes.subarray(0, contentMax))}… (${bytes.length} bytes)`));
+
 /** JSON in which halves of surrogate pairs are replaced, as they are no UTF-8. */
 const wellFormed = (json) => json.replace(/\\\\|\\ud[89a-f][0-9a-f]{2}/g, (found) => (found.length === 2 ? found : '\ufffd'));
 
-/** JSON of any value. A circle is cut where it closes. */
-function toJson(root) {
-  if (typeof root === 'string') return wellFormed(JSON.stringify(root));
-  if (Number.isFinite(root)) return String(root);
-  const above = [];  // [as it was, as it is printed]
-  const replace = function replace(key, value) {
-    while (above.length > 0 && above.at(-1)[1] !== this) above.pop();
-    const known = asData(value);
-    if (typeof known !== 'object' || known === null) return known;
-    const at = above.findIndex(([one]) => one === value);
-    if (at >= 0) return `[circle: ${above.length - at} up]`;
-    above.push([value, known]);
-    return known;
+const full = Symbol('full');
+
+/** JSON of any value, with its depth. A circle is cut where it closes. The work ends at `limit` characters: then it `isCut`. */
+function encoded(root, limit = Infinity) {
+  const above = [];
+  let text = '';
+  let depth = 0;
+  const write = (piece) => {
+    text += piece;
+    if (text.length > limit) throw full;
   };
-  const text = JSON.stringify(root, replace);
-  return text && wellFormed(text);
+  const known = (value, key) => {
+    const hasForm = typeof value === 'bigint' || typeof value === 'object' && value !== null && !ArrayBuffer.isView(value);
+    return asData(hasForm && typeof value.toJSON === 'function' ? value.toJSON(key) : value);
+  };
+  const isNothing = (value) => value === undefined || typeof value === 'function';
+  const print = (value, data) => {
+    if (typeof data === 'string') return write(JSON.stringify(data.length > limit - text.length ? data.slice(0, limit - text.length + 1) : data));
+    if (typeof data !== 'object' || data === null) return write(isNothing(data) ? 'null' : String(data));
+    const at = above.indexOf(value);
+    if (at >= 0) return write(`"[circle: ${above.length - at} up]"`);
+    above.push(value);
+    depth = Math.max(depth, above.length);
+    let separator = '';
+    if (isList(data)) {
+      write('[');
+      for (const item of data) {
+        if (Number.isFinite(item)) write(`${separator}${item}`);
+        else {
+          write(separator);
+          print(item, known(item, ''));
+        }
+        separator = ',';
+      }
+      write(']');
+    } else {
+      write('{');
+      for (const key of Object.keys(data)) {
+        const member = data[key];
+        const shown = known(member, key);
+        if (isNothing(shown)) continue;
+        write(`${separator}${JSON.stringify(key)}:`);
+        print(member, shown);
+        separator = ',';
+      }
+      write('}');
+    }
+    above.pop();
+  };
+  const data = known(root, '');
+  if (isNothing(data)) return { text: undefined };
+  try {
+    print(root, data);
+  } catch (error) {
+    if (error !== full) throw error;
+  }
+  return { isCut: text.length > limit, text: wellFormed(text), depth };
 }
 
-function nested(text) {
-  let depth = 0;
-  let deepest = 0;
-  for (const [bracket] of text.matchAll(/[[\]{}]/g)) {
-    depth += bracket === '[' || bracket === '{' ? 1 : -1;
-    deepest = Math.max(deepest, depth);
-  }
-  return deepest;
-}
+const toJson = (root) => encoded(root).text;
 
 /** Of a text, 53 bits: tells texts apart whose ends were cut. */
 function digest(text) {
@@ -161,14 +232,27 @@ function digest(text) {
   return (high >>> 0).toString(16).padStart(8, '0') + (low >>> 0).toString(16).padStart(8, '0');
 }
 
+const native = builtin('node:crypto');
+
+const incomparable = () => `opaque-${ofProcess}${letters(opaques++, 5)}`;
+
+/** Of a whole text, or a word that no other has: a long one would hold the agent up. */
+function comparable(text) {
+  if (text.length <= wholeMax) return digest(text);
+  if (text.length > wholeTextMax || !native?.createHash) return incomparable();
+  return native.createHash('sha1').update(text).digest('hex').slice(0, 16);
+}
+
 /** A field that may be large, or no JSON at all: cut, with the digest of the whole beside it. As JSON. */
 function content(key, value, digestKey) {
-  if (value instanceof Uint8Array) value = asText(value);
+  let isCut = false;
+  if (value instanceof Uint8Array) value = bytesText(value);
   if (typeof value !== 'string') {
     let text;
     try {
-      text = toJson(value);
-      if (text.length <= contentMax && nested(text) <= 60) return { [key]: text };
+      let depth;
+      ({ text, depth, isCut } = encoded(value, wholeMax));
+      if (text.length <= contentMax && depth <= 60) return { [key]: text };
     } catch {  // a function, nothing at all, or a method of it that throws
       text = printed(value);
       if (typeof value === 'function' || /^\[object |^</.test(text)) text = opaque(text);
@@ -176,7 +260,8 @@ function content(key, value, digestKey) {
     value = text;
   }
   if (value.length <= contentMax) return { [key]: toJson(value) };
-  return { [key]: toJson(`${value.slice(0, contentMax)}… (${value.length} characters)`), [digestKey]: toJson(digest(value)) };
+  const size = isCut ? `more than ${wholeMax} characters` : `${value.length} characters`;
+  return { [key]: toJson(`${value.slice(0, contentMax)}… (${size})`), [digestKey]: toJson(isCut ? incomparable() : comparable(value)) };
 }
 
 function name(value) {
@@ -257,15 +342,47 @@ async function errorOf(response) {
 
 const silence = new Error('it does not answer');
 
+/** Whether nothing listens there. A connection that broke is another matter. */
+const isAbsent = ({ cause, code, message }) =>
+  /ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|connection ?refused|bad port|net access/i.test([code, message, cause?.code, cause?.message].join());
+
+// That of the import: a test may replace the global one later, and the reports are none of its requests.
+const importedFetch = globalThis.fetch;
+
+/** Bun and Deno send what fetch asks through the proxy of the environment, also to this machine. Prompts stay here. */
+function direct(url, { method, body, signal, headers }) {
+  return new Promise((done, fail) => {
+    const { request } = builtin('node:http');
+    const sent = request(url, { method, signal, headers }, (answer) => {
+      const pieces = [];
+      answer.on('data', (piece) => pieces.push(piece));
+      answer.on('error', fail);
+      answer.on('end', () => done({
+        ok: answer.statusCode >= 200 && answer.statusCode < 300,
+        status: answer.statusCode,
+        headers: { get: (key) => answer.headers[key.toLowerCase()] ?? null },
+        text: async () => asText(Buffer.concat(pieces)),
+      }));
+    });
+    sent.on('error', (error) => fail(signal?.aborted ? signal.reason : error));
+    sent.end(body);
+  });
+}
+
+const isDirect = (base) => (globalThis.Bun || globalThis.Deno || variable('NODE_USE_ENV_PROXY')) && builtin('node:http') &&
+  /^http:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:|\/|$)/i.test(base);
+
 class Door {
-  constructor(server, token) {
-    this.server = server ?? environment.WATCHDOG_SERVER ?? 'http://127.0.0.1:3000';
+  constructor(server, token, fetch) {
+    this.server = server ?? variable('WATCHDOG_SERVER') ?? 'http://127.0.0.1:3000';
     this.base = (this.server.includes('://') ? this.server : `http://${this.server}`).replace(/\/+$/, '');
-    token ??= environment.WATCHDOG_TOKEN;
+    this.fetch = fetch ?? (isDirect(this.base) ? direct : importedFetch);
+    token ??= variable('WATCHDOG_TOKEN');
     this.headers = token ? { Authorization: `Bearer ${token}` } : {};
   }
 
   open(method, path, { body, signal, headers } = {}) {
+    const { fetch } = this;  // A browser's fetch has no other `this`.
     return fetch(this.base + path, { method, body, signal, cache: 'no-store', headers: { ...this.headers, ...headers } });
   }
 
@@ -304,20 +421,73 @@ const [beatRank, restRank, changeRank, endRank] = [0, 1, 2, 3];  // what goes fi
 const ranks = { heartbeat: beatRank, state_change: changeRank, start: endRank, end: endRank };
 const names = new Set(['name', 'type', 'call_id', 'turn_id', 'waiting_for', 'provider', 'reason', 'phase', 'host']);
 
-// Reporters that have not ended their session → which it is, and whether one is in `run`. A worker thread has a module of its own,
-// and a copy of the data that its parent had when it started the worker.
-const open = new Map();
-let threads = null;
+const threads = builtin('node:worker_threads');
+const signals = ['SIGINT', 'SIGTERM'];
+
+// What all copies of this module in a process have in common: a bundler, a test runner or npm may load several.
+const common = globalThis[Symbol.for('watchdog-client')] ??= (() => {
+  const host = globalThis.process;
+  const { AsyncLocalStorage } = builtin('node:async_hooks') ?? {};
+  const made = {
+    open: new Map(),  // facts of reporters that have not ended their session → the reporter, weakly
+    unsent: new Map(),  // reporters with reports that no monitor has acknowledged → how to ask and close them
+    lastWords: new Set(),  // what is done before a signal ends this process, if nobody else listens to it
+    storage: AsyncLocalStorage ? new AsyncLocalStorage() : null,
+    async signalled(signal) {
+      if (host.listenerCount(signal) > 1) return;  // Somebody else listens now, and decides.
+      for (const one of signals) host.off(one, made.signalled);  // A second signal ends it at once.
+      let timer;
+      const late = new Promise((done) => { timer = setTimeout(done, lastWordMax + 500); });
+      await Promise.race([late, Promise.allSettled([...made.lastWords].map((act) => act(signal)))]);
+      clearTimeout(timer);
+      host.kill(host.pid, signal);
+    },
+  };
+  try {
+    host?.once?.('exit', () => { for (const { say } of made.unsent.values()) say(); });
+  } catch { /* no process that exits */ }
+  return made;
+})();
+const { open, unsent, lastWords, storage } = common;
+const within = (store, act) => (storage ? storage.run(store, act) : act());
+const beginCall = Symbol.for('watchdog-client.begin');
+
+// A worker thread has a copy of the facts that its parent had when it started the worker.
 let ofParents = [];
 try {
-  threads = globalThis.process?.getBuiltinModule?.('node:worker_threads');
   if (threads && !threads.isMainThread) ofParents = threads.getEnvironmentData('watchdog-client') ?? [];
 } catch { /* no such threads here */ }
 
 function tellWorkers() {
   try {
-    threads?.setEnvironmentData('watchdog-client', [...ofParents, ...open.values()]);
+    threads?.setEnvironmentData('watchdog-client', [...ofParents, ...open.keys()]);
   } catch { /* none can be told */ }
+}
+
+/** A reporter that its program has forgotten must not keep its session looking alive. */
+const forgotten = new FinalizationRegistry(({ facts, interval }) => {
+  clearInterval(interval);
+  if (open.delete(facts)) tellWorkers();
+});
+
+/** Limits the number of sessions that have ended and wait for a monitor. */
+function giveUpOldest() {
+  const [oldest, ...others] = [...unsent.values()].filter(({ hasEnded }) => hasEnded());
+  if (others.length >= endedMax) oldest.close();
+}
+
+/** Has `act` done before a signal ends the process. Returns what forgets it. For the other files of this package. */
+export function beforeSignal(act) {
+  const host = globalThis.process;
+  lastWords.add(act);
+  if (!host?.listenerCount || threads?.isMainThread === false) return () => lastWords.delete(act);
+  try {
+    for (const signal of signals) if (host.listenerCount(signal) === 0) host.on(signal, common.signalled);
+  } catch { /* no signals here */ }
+  return () => {
+    lastWords.delete(act);
+    if (lastWords.size === 0) for (const signal of signals) host.off(signal, common.signalled);
+  };
 }
 
 const sessionId = (wanted) => printed(wanted).replace(/[^A-Za-z0-9._:@-]/g, '-').slice(0, 128);
@@ -356,11 +526,30 @@ export class Reporter {
   #leaving = new AbortController();
   #mistake = null;  // that the monitor found, and that nobody has thrown yet
   #ready;
+  #facts = null;  // while it may end its session
+  #acknowledged = false;
+  #absent = false;  // The last attempt found no monitor.
+  #trouble = '';  // why the last attempt failed
+  #asked = 0;  // when the monitor answered last
+  #beaten = Date.now();
+
+  /** The reporter whose `run` or `tool` calls this; without one the only open reporter. */
+  static current() {
+    const found = storage?.getStore()?.reporter;
+    if (found) return found;
+    const [one, ...others] = [...open].filter(([facts]) => storage === null || !facts.running).map(([, reporter]) => reporter.deref());
+    return others.length === 0 ? one : undefined;
+  }
+
+  /** The call of the `tool` or `wrap` that calls this. */
+  static currentCall() {
+    return storage?.getStore()?.call;
+  }
 
   constructor(session, options = {}) {
-    this.#options = { interval: options.policy?.heartbeatInterval ?? 10_000, exit: 2000, queueMax, log: (text) => console.warn(text), ...options };
-    this.#door = new Door(options.server, options.token);
-    const wanted = session || environment.WATCHDOG_SESSION || `${options.agent ?? 'agent'}-${Date.now().toString(16)}-${random(3)}`;
+    this.#options = { interval: options.policy?.heartbeatInterval ?? 10_000, poll: pollEvery, queueMax, log: (text) => console.warn(text), ...options };
+    this.#door = new Door(options.server, options.token, options.fetch);
+    const wanted = session || variable('WATCHDOG_SESSION') || `${options.agent ?? 'agent'}-${Date.now().toString(16)}-${random(3)}`;
     this.session = sessionId(wanted);
     const { agent, task, title, labels, policy, content: kept } = options;
     let { parent } = options;
@@ -370,17 +559,26 @@ export class Reporter {
     }
     this.#spec = { agent, task, title, labels, parentSessionId: parent, policy, content: kept };
     if (!this.#door.server) return;
-    open.set(this, { session: this.session, server: this.#door.server, running: false });
+    this.#facts = { session: this.session, server: this.#door.server, running: false };
+    open.set(this.#facts, new WeakRef(this));
     tellWorkers();
     const begun = Date.now();
     this.#ready = processFacts().then((facts) => {
       this.#queue.unshift(this.#pending('start', Object.fromEntries(Object.entries(facts).map(([key, value]) => [key, toJson(value)])), undefined, begun));
       this.#rouse(0);
     });
-    if (this.#options.interval) {
-      this.#interval = setInterval(() => { if (!this.#ended) this.#beat(); }, this.#options.interval);
-      this.#interval.unref?.();
+    const every = Math.min(this.#options.interval || Infinity, this.#options.interval && this.#options.poll || Infinity);
+    if (every !== Infinity) {
+      this.#interval = Reporter.#ticking(new WeakRef(this), every);
     }
+    forgotten.register(this, { facts: this.#facts, interval: this.#interval });
+  }
+
+  /** A timer with a scope of its own, which does not hold the reporter. */
+  static #ticking(weak, every) {
+    const interval = setInterval(() => weak.deref()?.#tick(every), every);
+    interval.unref?.();
+    return interval;
   }
 
   // The reports of agents.
@@ -404,7 +602,24 @@ export class Reporter {
     this.#rouse(countLinger);
   }
 
-  async tool(tool, args, work, { callId = `call-${random(6)}`, turnId, deadlineMs } = {}) {
+  async tool(tool, args, work, options) {
+    const { call, ended, failed } = this[beginCall](tool, args, options);
+    try {
+      const result = await within({ reporter: this, call }, () => work(call));
+      ended(result);
+      return result;
+    } catch (error) {
+      failed(error);
+      throw error;
+    }
+  }
+
+  wrap(work, options) {
+    return wrap(work, { ...options, reporter: this });
+  }
+
+  /** Reports that a call began. Its end is reported by `ended` or `failed`. */
+  [beginCall](tool, args, { callId = `call-${random(6)}`, turnId, deadlineMs } = {}) {
     const stop = new AbortController();
     const cancelled = () => stop.abort(this.signal.reason);
     let accepted = 0;
@@ -424,23 +639,21 @@ export class Reporter {
         this.report('tool_progress', { name: tool, call_id: callId, text, value, total, accepted: ++accepted });
       },
     };
+    const release = () => {
+      clearTimeout(timer);
+      this.#calls.delete(callId);
+      this.signal.removeEventListener('abort', cancelled);
+    };
     if (this.cancelled) cancelled();
     this.signal.addEventListener('abort', cancelled, { once: true });
     this.#calls.set(callId, { turnId, stop });
     this.toolCall(tool, args, callId, { turnId, deadlineMs });
     restart();
-    try {
-      const result = await work(call);
-      this.toolResult(tool, result, callId);
-      return result;
-    } catch (error) {
-      this.toolError(tool, error, callId);
-      throw error;
-    } finally {
-      clearTimeout(timer);
-      this.#calls.delete(callId);
-      this.signal.removeEventListener('abort', cancelled);
-    }
+    return {
+      call,
+      ended: (result) => { release(); this.toolResult(tool, result, callId); },
+      failed: (error) => { release(); this.toolError(tool, error, callId); },
+    };
   }
 
   toolCall(tool, args, callId, { turnId, deadlineMs } = {}) {
@@ -513,29 +726,42 @@ export class Reporter {
 
   /** Whether another reporter of this process has the session open. */
   #isShared(counts = () => true) {
-    const others = [...ofParents, ...[...open].filter(([one]) => one !== this).map(([, facts]) => facts)];
+    const others = [...ofParents, ...[...open.keys()].filter((facts) => facts !== this.#facts)];
     return others.some((other) => other.session === this.session && other.server === this.#door.server && counts(other));
   }
 
   #leave() {
-    if (open.delete(this)) tellWorkers();
+    if (open.delete(this.#facts)) tellWorkers();
   }
 
   async run(work) {
     let result;
-    if (open.has(this)) open.get(this).running = true;
+    if (this.#facts) this.#facts.running = true;
     tellWorkers();
+    const forget = beforeSignal((signal) => {
+      this.end('cancelled', { reason: signal });
+      return this.#close(lastWordMax, true);
+    });
     try {
-      result = await work(this);
+      result = await within({ reporter: this }, () => work(this));
       this.end(this.cancelled ? 'cancelled' : 'completed');
     } catch (error) {
-      if (this.cancelled || error instanceof Cancelled) this.end('cancelled');
+      if (this.cancelled || error instanceof Cancelled || error?.name === 'AbortError') this.end('cancelled');
       else this.failed(error);
-      await this.close(this.#options.exit).catch(() => {});  // The error of `work` is the cause.
+      await this.#leaveAll();
       throw error;
+    } finally {
+      forget();
     }
-    await this.close(this.#options.exit);
+    await this.#leaveAll();
+    this.#throwMistake();
     return result;
+  }
+
+  /** For `await using`. It does not learn whether the block threw. */
+  async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
+    this.end(this.cancelled ? 'cancelled' : 'incomplete');
+    await this.#leaveAll();
   }
 
   // Being asked to stop.
@@ -546,32 +772,57 @@ export class Reporter {
   // Waiting until all reports are sent.
 
   async flush(ms = Infinity) {
-    if (!this.#door.server) return true;
-    await this.#ready;
-    this.#rouse(0);
-    if (!this.#isDelivered() && !this.#closed) {
-      this.#timer?.ref?.();  // The timer keeps the process alive while a caller waits.
-      let timer;
-      const delivered = new Promise((done) => { this.#waiting.push(done); });
-      const late = new Promise((done) => { if (ms !== Infinity) timer = setTimeout(done, ms); });
-      await Promise.race([delivered, late]);
-      clearTimeout(timer);
-    }
+    await this.#deliver(ms);
     this.#throwMistake();
     return this.#isDelivered();
   }
 
-  async close(ms = Infinity) {
-    try {
-      return await this.flush(ms);
-    } finally {
-      this.#closed = true;
-      this.#leave();
-      clearInterval(this.#interval);
-      clearTimeout(this.#timer);
-      this.#leaving.abort();
-      this.#wake();
+  async close(ms) {
+    await this.#close(ms ?? Infinity, ms === undefined);
+    this.#throwMistake();
+    return this.#isDelivered();
+  }
+
+  /** At an exit. */
+  #leaveAll() {
+    const { exit } = this.#options;
+    return this.#close(exit ?? exitMax, exit === undefined);
+  }
+
+  async #close(ms, givesUp) {
+    await this.#deliver(ms, givesUp);
+    this.#closed = true;
+    this.#leave();
+    clearInterval(this.#interval);
+    clearTimeout(this.#timer);
+    this.#leaving.abort();
+    this.#wake();
+    if (unsent.delete(this)) this.#sayUnsent();
+  }
+
+  /** `givesUp`: soon, if no monitor was there from the start. */
+  async #deliver(ms, givesUp = false) {
+    if (!this.#door.server) return;
+    const begun = performance.now();
+    await this.#ready;
+    this.#rouse(0);
+    while (!this.#isDelivered() && !this.#closed) {
+      const passed = performance.now() - begun;
+      if (passed >= ms || givesUp && passed >= absentMax && this.#absent && !this.#acknowledged) return;
+      this.#timer?.ref?.();  // The timer keeps the process alive while a caller waits.
+      let timer;
+      const delivered = new Promise((done) => { this.#waiting.push(done); });
+      const late = new Promise((done) => { if (ms !== Infinity || givesUp) timer = setTimeout(done, Math.min(ms - passed, givesUp ? 50 : timerMax)); });
+      await Promise.race([delivered, late]);
+      clearTimeout(timer);
     }
+  }
+
+  /** How many reports no monitor has acknowledged yet. */
+  get undelivered() { return this.#queue.length + this.#flight.length; }
+
+  #sayUnsent() {
+    if (this.undelivered > 0) this.#log(`${this.undelivered} reports were not delivered${this.#trouble && `: ${this.#trouble}`}`);
   }
 
   // The queue.
@@ -593,6 +844,7 @@ export class Reporter {
       }
       this.#queue.push(item);
       this.#chars += item.text.length;
+      if (!unsent.has(this)) unsent.set(this, { say: () => this.#sayUnsent(), hasEnded: () => this.#ended, close: () => this.#close(0) });
       if (this.#queue.length > this.#options.queueMax || this.#chars > queueCharsMax) this.#shed();
       this.#rouse(item.rank === beatRank ? heartbeatLinger : 0);
     } catch (error) {  // An agent does not fail because of its watchdog.
@@ -617,8 +869,25 @@ export class Reporter {
     this.dropped += before - this.#queue.length;
   }
 
+  /** A heartbeat if one is due, else a question whether somebody wants the agent to stop. */
+  #tick(every) {
+    if (this.#ended || this.#closed) return;
+    const now = Date.now();
+    if (now - this.#beaten >= this.#options.interval - every / 2) this.#beat();
+    else if (this.#made && !this.#pumping && this.#isDelivered() && now - this.#asked >= every / 2) this.#look();
+  }
+
+  async #look() {
+    try {
+      this.#asked = Date.now();
+      const answer = await this.#door.ask('POST', `${sessions}/${this.session}/events`, { body: '[]', signal: this.#leaving.signal, limit: pollMax });
+      this.#obey(answer?.directive ?? {});
+    } catch { /* The next report says what is wrong. */ }
+  }
+
   #beat() {
     this.#counted = false;
+    this.#beaten = Date.now();
     this.#heartbeat(undefined, undefined, { counters: { ...this.#totals }, source: 'sidecar' });
   }
 
@@ -648,8 +917,12 @@ export class Reporter {
     let pause = 0;
     while (pause === 0 && !this.#closed && this.#claim()) pause = await this.#send();
     this.#pumping = false;
-    if (this.#isDelivered()) return this.#wake();
+    if (this.#isDelivered()) {
+      unsent.delete(this);
+      return this.#wake();
+    }
     if (pause === 0) return this.#rouse(countLinger);
+    if (this.#ended) giveUpOldest();
     const again = Math.max(pause, jittered(Math.min(retryMax, retryMin * 2 ** Math.min(++this.#failures, 8))));
     if (this.#closed) return;
     this.#due = 0;  // Nobody asks for it earlier.
@@ -689,13 +962,21 @@ export class Reporter {
       this.#batch = Math.min(batchMax, this.#batch * 2);
       this.#failures = 0;
       this.#complained = '';
+      this.#trouble = '';
+      this.#acknowledged = true;
+      this.#asked = Date.now();
       this.#obey(answer?.directive ?? {});
       if (answer?.hint) this.#foundWrong(`the monitor hints: ${answer.hint}`);
       return 0;
     } catch (error) {
       if ([400, 413, 422].includes(error.status)) return this.#reject(error);
       const verb = error.status ? 'refuses reports' : 'cannot be reached, reports wait';
-      if (!this.#closed) this.#complain(`${this.#door.server} ${verb}: ${error.cause?.message ?? error.message}`);
+      const why = error.cause?.message || error.cause?.code || error.message;
+      this.#absent = isAbsent(error);
+      if (!this.#closed) {
+        this.#complain(`${this.#door.server} ${verb}: ${why}`);
+        this.#trouble = `${this.#door.server} ${verb.split(',')[0]}: ${why}`;
+      }
       const refused = error.status < 500 && ![408, 429].includes(error.status);
       return Math.max(error.retryAfter ?? 0, refused ? this.#options.refusedPause ?? refusedPause : 1);
     }
@@ -789,6 +1070,77 @@ export class Reporter {
   }
 }
 
+/** The generator, as a call from its first step on. */
+function observed(generator, start) {
+  const yielded = [];
+  let [count, moved, isOver, begun] = [0, 0, false, null];
+  const see = (step) => {
+    if (step.done) {
+      const rest = count > yieldedMax ? { rest: opaque('not shown') } : {};
+      if (!isOver) begun.ended({ yielded, count, ...(step.value === undefined ? {} : { returned: step.value }), ...rest });
+      isOver = true;
+      return step;
+    }
+    if (++count <= yieldedMax) yielded.push(step.value);
+    if (performance.now() - moved < countLinger) return step;
+    moved = performance.now();
+    begun.call.progress(undefined, { value: count });
+    return step;
+  };
+  const fail = (error) => {
+    if (!isOver) begun.failed(error);
+    isOver = true;
+    throw error;
+  };
+  const to = (method) => (...values) => {
+    begun ??= start();
+    let step;
+    try {
+      step = within(begun.store, () => generator[method](...values));
+    } catch (error) {
+      return fail(error);
+    }
+    return step instanceof Promise ? step.then(see, fail) : see(step);
+  };
+  return Object.assign(Object.create(Object.getPrototypeOf(generator)), { next: to('next'), return: to('return'), throw: to('throw') });
+}
+
+const isGenerator = (value) => /Generator\]$/.test(Object.prototype.toString.call(value));
+
+/** The function, with each call reported. Outside of any reporter it does what it did. */
+export function wrap(work, { name: tool = work.name || 'function', args: shown, reporter: of, callId, turnId, deadlineMs } = {}) {
+  const around = function (...args) {
+    const reporter = of ?? Reporter.current();
+    if (!reporter) return work.apply(this, args);
+    const start = () => {
+      const data = shown ? shown(...args) : args.length === 1 ? args[0] : args.length === 0 ? {} : args;
+      const begun = reporter[beginCall](tool, data, { callId, turnId, deadlineMs });
+      return { ...begun, store: { reporter, call: begun.call } };
+    };
+    if (isGenerator(work.prototype)) return observed(work.apply(this, args), start);
+    const begun = start();
+    const failed = (error) => {
+      begun.failed(error);
+      throw error;
+    };
+    let result;
+    try {
+      result = within(begun.store, () => work.apply(this, args));
+    } catch (error) {
+      return failed(error);
+    }
+    if (isGenerator(result)) return observed(result, () => begun);
+    if (result instanceof Promise) {  // The caller gets the same one, which may have methods of its own.
+      result.then(begun.ended, begun.failed).catch(() => {});  // A strict reporter throws the mistake at its next report.
+      return result;
+    }
+    if (typeof result?.then === 'function') return Promise.resolve(result).then((value) => { begun.ended(value); return value; }, failed);
+    begun.ended(result);
+    return result;
+  };
+  return Object.defineProperties(around, { name: { value: work.name, configurable: true }, length: { value: work.length, configurable: true } });
+}
+
 // --- Waiting ----------------------------------------------------------------------------------------------------------
 
 const goals = /^(completed|failed|incomplete|cancelled|end|state-change(=.+)?|health=(unknown|starting|progressing|slow|suspect|stuck|looping|blocked|silent|dead|idle))$/s;
@@ -804,8 +1156,8 @@ export class WaitFailed extends Error {
 export class Monitor {
   #door;
 
-  constructor({ server, token } = {}) {
-    this.#door = new Door(server, token);
+  constructor({ server, token, fetch } = {}) {
+    this.#door = new Door(server, token, fetch);
   }
 
   ask(method, path, body) {
@@ -833,8 +1185,8 @@ export class Monitor {
   }
 }
 
-export function wait(session, wanted, { server, token, ...options } = {}) {
-  return new Monitor({ server, token }).wait(session, wanted, options);
+export function wait(session, wanted, { server, token, fetch, ...options } = {}) {
+  return new Monitor({ server, token, fetch }).wait(session, wanted, options);
 }
 
 /** By a function of the caller: nothing that another try would help with. */
@@ -913,31 +1265,28 @@ class Wait {
   /** To what ends the wait from outside: the agent's process, the caller, an outer limit on this process. */
   #listen() {
     const gone = () => this.#gone.abort();
-    const terminated = async () => {
-      const answer = await this.#ask(true).catch(() => null);
-      console.error(this.#failure('interrupted', 'this process was asked to end (SIGTERM)', answer).message);
-      process.kill(process.pid, 'SIGTERM');
-    };
-    const host = globalThis.process?.listenerCount?.('SIGTERM') === 0 ? process : null;
+    const forget = beforeSignal(async (signal) => {
+      const answer = await this.#ask(true, lastWordMax).catch(() => null);
+      console.error(this.#failure('interrupted', `this process was asked to end (${signal})`, answer).message);
+    });
     if (this.signal?.aborted || (this.child && (this.child.exitCode !== null || this.child.signalCode !== null))) gone();
     const unstarted = (error) => { this.unstarted = error; gone(); };
     this.child?.once('exit', gone);
     this.child?.once('error', unstarted);
     this.signal?.addEventListener('abort', gone, { once: true });
-    host?.once('SIGTERM', terminated);
     return () => {
       this.child?.off('exit', gone);
       this.child?.off('error', unstarted);
       this.signal?.removeEventListener('abort', gone);
-      host?.off('SIGTERM', terminated);
+      forget();
       gone();
     };
   }
 
   /** `last`: how it is now, with what happened. */
-  async #ask(last) {
+  async #ask(last, limit = quietMax) {
     const query = new URLSearchParams(last ? { ...this.#query, tell: 'now' } : this.#query);
-    const answer = await this.door.ask('GET', `${sessions}/${this.session}/wait?${query}`, { signal: last ? undefined : this.#gone.signal, limit: quietMax });
+    const answer = await this.door.ask('GET', `${sessions}/${this.session}/wait?${query}`, { signal: last ? undefined : this.#gone.signal, limit });
     if (answer?.sessionId !== this.session) throw new MonitorError(502, 'the answer is not from a watchdog-monitor');
     return answer;
   }
