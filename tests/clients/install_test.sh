@@ -73,8 +73,19 @@ cd "$folder/javascript"
 echo '{"type": "module"}' >package.json
 npm install --offline --no-audit --no-fund --loglevel=error "$folder/clients/javascript"
 test "$(node -p 'JSON.parse(require("fs").readFileSync("node_modules/watchdog-client/package.json")).version')" = "$version"
+for file in LICENSE README.md vitest.js; do test -s "node_modules/watchdog-client/$file"; done
+cmp "$clients/../LICENSE" node_modules/watchdog-client/LICENSE
+test "$(node -p 'JSON.parse(require("fs").readFileSync(process.argv[1])).version' "$clients/claude-code/.claude-plugin/plugin.json")" = "$version"
 cat >use.js <<'JAVASCRIPT'
+import { readFileSync } from 'node:fs';
 import { Reporter } from 'watchdog-client';
+const { exports, files, engines, sideEffects } = JSON.parse(readFileSync('node_modules/watchdog-client/package.json', 'utf8'));
+for (const [name, { types, default: file } = {}] of Object.entries(exports)) {
+  if (!file) continue;
+  await import(`watchdog-client${name.slice(1)}`);
+  readFileSync(`node_modules/watchdog-client/${types}`);
+}
+if (engines.node !== '>=20.19' || sideEffects !== false || !files.includes('LICENSE')) throw new Error('package.json lacks something');
 const reporter = new Reporter('s', { server: '' });
 reporter.heartbeat(1, 'testing');
 await reporter.close?.();

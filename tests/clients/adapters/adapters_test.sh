@@ -1,20 +1,26 @@
 #!/usr/bin/env bash
-# Runs the examples of the JavaScript client with the packages that they are for, and its vitest helper with vitest. They
-# are fetched with npm as package-lock.json says, into FOLDER, once (100 MB).
+# Runs the examples and the integrations of the JavaScript client with the packages that they are for, and its vitest helper
+# with vitest. They are fetched with npm as package-lock.json says, into FOLDER, once (65 MB).
 # Usage: adapters_test.sh MONITOR MODEL FOLDER
 set -euo pipefail
 
 monitor=$(realpath "$1")
 model=$(realpath "$2")
 source=$(dirname "$(realpath "$0")")
-client=$source/../../../clients/javascript
+root=$(realpath "$source/../../..")
+client=$root/clients/javascript
 mkdir -p "$3"
 cd "$3"
-cp "$source"/*.mjs "$source"/package.json "$source"/package-lock.json "$source"/.npmrc "$source"/../../page/monitor.mjs .
+cp "$source"/*.mjs "$source"/*.txt "$source"/package.json "$source"/package-lock.json "$source"/.npmrc "$source"/../../page/monitor.mjs .
 cp "$client"/examples/*.js .
+cp "$root/docs/tutorials/05-test-without-sleep.md" tutorial.md
+cp "$root/docs/how-to/in-your-javascript-program.md" programs.md
 if ! cmp -s package-lock.json node_modules/installed; then
   npm ci --no-audit --no-fund --loglevel=error
   cp package-lock.json node_modules/installed
 fi
-ln -sfn "$(realpath "$client")" node_modules/watchdog-client
-WATCHDOG_MONITOR=$monitor WATCHDOG_MODEL_SERVER=$model exec node --test adapters.test.mjs
+# A copy, because TypeScript and the integrations look for packages beside the files that they are imported from.
+rm -rf node_modules/watchdog-client
+cp -r "$client" node_modules/watchdog-client
+export WATCHDOG_MONITOR=$monitor WATCHDOG_MODEL_SERVER=$model
+exec node --test adapters.test.mjs integrations.test.mjs
