@@ -192,6 +192,8 @@ export interface WaitOptions {
   child?: { exitCode: number | null; signalCode: string | null; once(name: string, act: (error: Error) => void): unknown; off(name: string, act: (error: Error) => void): unknown };
   /** Ends the wait. */
   signal?: AbortSignal;
+  /** Gets the text of a wait that SIGINT or SIGTERM ends, if nobody else in the process listens to them. Default: console.error. */
+  interrupted?: (text: string) => void;
   /** Gets each new progress document. */
   seen?: (progress: Progress) => void;
 }

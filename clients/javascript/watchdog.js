@@ -437,9 +437,11 @@ const common = globalThis[Symbol.for('watchdog-client')] ??= (() => {
       if (host.listenerCount(signal) > 1) return;  // Somebody else listens now, and decides.
       for (const one of signals) host.off(one, made.signalled);  // A second signal ends it at once.
       let timer;
+      const last = [];
       const late = new Promise((done) => { timer = setTimeout(done, lastWordMax + 500); });
-      await Promise.race([late, Promise.allSettled([...made.lastWords].map((act) => act(signal)))]);
+      await Promise.race([late, Promise.allSettled([...made.lastWords].map(async (act) => last.push(await act(signal))))]);
       clearTimeout(timer);
+      for (const act of last) if (typeof act === 'function') act();
       host.kill(host.pid, signal);
     },
   };
@@ -476,7 +478,7 @@ function giveUpOldest() {
   if (others.length >= endedMax) oldest.close();
 }
 
-/** Has `act` done before a signal ends the process. Returns what forgets it. For the other files of this package. */
+/** Has `act` done before a signal ends the process, and then what `act` returns. Returns what forgets it. For the other files of this package. */
 export function beforeSignal(act) {
   const host = globalThis.process;
   lastWords.add(act);
@@ -1200,7 +1202,7 @@ class Wait {
   #query;
   #gone = new AbortController();  // aborted when its process or the waiting caller is gone
 
-  constructor(door, session, wanted, { onStuck = 'fail', furtherMax = 3, after = 0, child, signal, seen }) {
+  constructor(door, session, wanted, { onStuck = 'fail', furtherMax = 3, after = 0, child, signal, seen, interrupted = (text) => console.error(text) }) {
     if (!/^[A-Za-z0-9._:@-]{1,128}$/.test(session)) throw new TypeError(`'${session}' is not a session id: 1 to 128 characters of A-Z a-z 0-9 . _ : @ -`);
     const condition = typeof wanted === 'function' ? wanted : null;
     if (!condition && !goals.test(wanted)) {
@@ -1209,7 +1211,7 @@ class Wait {
     }
     if (typeof onStuck !== 'function' && !['fail', 'keep'].includes(onStuck)) throw new TypeError(`onStuck is fail, keep or a function, not '${onStuck}'`);
     if (!door.server) throw new TypeError('no monitor to ask: $WATCHDOG_SERVER is empty');
-    Object.assign(this, { door, session, condition, onStuck, child, signal, seen });
+    Object.assign(this, { door, session, condition, onStuck, child, signal, seen, interrupted });
     this.expected = condition ? condition.name || 'a condition' : wanted;
     this.#query = { for: condition ? 'condition' : wanted, onStuck: typeof onStuck === 'function' ? 'ask' : onStuck, furtherMax, after,
                     tell: seen || condition ? 'changes' : 'over', timeoutMs: 0 };
@@ -1267,7 +1269,7 @@ class Wait {
     const gone = () => this.#gone.abort();
     const forget = beforeSignal(async (signal) => {
       const answer = await this.#ask(true, lastWordMax).catch(() => null);
-      console.error(this.#failure('interrupted', `this process was asked to end (${signal})`, answer).message);
+      this.interrupted(this.#failure('interrupted', `this process was asked to end (${signal})`, answer).message);
     });
     if (this.signal?.aborted || (this.child && (this.child.exitCode !== null || this.child.signalCode !== null))) gone();
     const unstarted = (error) => { this.unstarted = error; gone(); };

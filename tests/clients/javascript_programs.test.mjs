@@ -3,10 +3,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as client from '../../clients/javascript/watchdog.js';
+import { TestSession } from '../../clients/javascript/vitest.js';
 import { Monitor as RealMonitor } from '../page/monitor.mjs';
 
 for (const key of Object.keys(process.env)) {
@@ -300,6 +302,39 @@ describe('endings', () => {
     assert.deepEqual((await stored(one.session, 'heartbeat')).length, 0);  // Questions are not stored.
     one.end('cancelled');
     await one.close();
+  });
+});
+
+describe('tests', () => {
+  test('the end of a test ends what its agent started, with SIGTERM first', async () => {
+    const one = new TestSession('groups', undefined, { server });
+    const child = one.start('sh', ['-c', `sh -c 'trap "echo bye; exit" TERM; echo $$; while :; do sleep 0.1; done' & sh -c 'trap "" TERM; echo $$; while :; do sleep 0.1; done' & wait`],
+                            { stdio: ['ignore', 'pipe', 'ignore'] });
+    let text = '';
+    child.stdout.on('data', (piece) => { text += piece; });
+    while (text.split('\n').length < 3) await once(child.stdout, 'data');
+    const pids = text.trim().split('\n').map(Number);
+    await one.close();
+    while (!text.includes('bye')) await once(child.stdout, 'data');
+    const isGone = (pid) => {
+      try {
+        return /\) [XZ] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+      } catch {
+        return true;
+      }
+    };
+    for (const pid of pids) while (!isGone(pid)) await sleep(20);
+  });
+
+  test('a wait for nobody says so', async () => {
+    const { text } = await program(`
+      const { TestSession } = await import('${module.replace('watchdog.js', 'vitest.js')}');
+      TestSession.sayAfter = 100;
+      const one = new TestSession('nobody');
+      one.wait().catch(() => {});
+      await new Promise((done) => { setTimeout(done, 1000); });
+      process.exit();`).over;
+    assert.match(text, /still waiting for nobody-\S+: nobody reports; agents must see WATCHDOG_SESSION.* This test started no agent and made no reporter/);
   });
 });
 
