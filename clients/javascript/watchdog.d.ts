@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" />
 // Environment: $WATCHDOG_SERVER (default http://127.0.0.1:3000; empty: report nothing), $WATCHDOG_SESSION, $WATCHDOG_TOKEN.
 // In a browser give them as options. The page must come from the monitor's own address: it answers no other origin.
 

@@ -533,7 +533,7 @@ export class Reporter {
   #absent = false;  // The last attempt found no monitor.
   #trouble = '';  // why the last attempt failed
   #asked = 0;  // when the monitor answered last
-  #beaten = Date.now();
+  #beaten = performance.now();
 
   /** The reporter whose `run` or `tool` calls this; without one the only open reporter. */
   static current() {
@@ -824,7 +824,8 @@ export class Reporter {
   get undelivered() { return this.#queue.length + this.#flight.length; }
 
   #sayUnsent() {
-    if (this.undelivered > 0) this.#log(`${this.undelivered} reports were not delivered${this.#trouble && `: ${this.#trouble}`}`);
+    const count = this.undelivered;
+    if (count > 0) this.#log(`${count} ${count === 1 ? 'report was' : 'reports were'} not delivered${this.#trouble && `: ${this.#trouble}`}`);
   }
 
   // The queue.
@@ -874,14 +875,14 @@ export class Reporter {
   /** A heartbeat if one is due, else a question whether somebody wants the agent to stop. */
   #tick(every) {
     if (this.#ended || this.#closed) return;
-    const now = Date.now();
+    const now = performance.now();
     if (now - this.#beaten >= this.#options.interval - every / 2) this.#beat();
     else if (this.#made && !this.#pumping && this.#isDelivered() && now - this.#asked >= every / 2) this.#look();
   }
 
   async #look() {
     try {
-      this.#asked = Date.now();
+      this.#asked = performance.now();
       const answer = await this.#door.ask('POST', `${sessions}/${this.session}/events`, { body: '[]', signal: this.#leaving.signal, limit: pollMax });
       this.#obey(answer?.directive ?? {});
     } catch { /* The next report says what is wrong. */ }
@@ -889,7 +890,7 @@ export class Reporter {
 
   #beat() {
     this.#counted = false;
-    this.#beaten = Date.now();
+    this.#beaten = performance.now();
     this.#heartbeat(undefined, undefined, { counters: { ...this.#totals }, source: 'sidecar' });
   }
 
@@ -966,7 +967,7 @@ export class Reporter {
       this.#complained = '';
       this.#trouble = '';
       this.#acknowledged = true;
-      this.#asked = Date.now();
+      this.#asked = performance.now();
       this.#obey(answer?.directive ?? {});
       if (answer?.hint) this.#foundWrong(`the monitor hints: ${answer.hint}`);
       return 0;

@@ -157,8 +157,8 @@ def wrong_messages():
 
 # Parts of a message that stand for its `…`.
 NOT_LOGGED = {"an open request", "open requests", "the collector answers", "the ping's server says"}
-FOREIGN_FLAGS = set("--metrics --no-slots --sleep-idle-seconds --enable-metrics --max-time --timeout --prefix --session-id --preset --build --install "
-                    "--watchdog-server --watchdog-program --watchdog-missing "
+FOREIGN_FLAGS = set("--allow-env --allow-net --metrics --no-slots --sleep-idle-seconds --enable-metrics --max-time --timeout --prefix --session-id "
+                    "--preset --build --install --watchdog-server --watchdog-program --watchdog-missing "
                     "--only --check --full --generate --monitor --output --sign --verify --no-sandbox --gtest_filter --cflags".split())
 FOREIGN_METRICS = {"watchdog_client", "watchdog_tracker", "watchdog_open"}
 

@@ -70,16 +70,9 @@ test('two', async ({ watchdog }) => {
 }, 120_000);`;
 
 describe('vitest', { concurrency: 2, timeout: 200_000 }, () => {
-  test('a worker without a monitor starts one, which ends with it', async () => {
-    const { run, isClean } = project('own', { 'a.test.js': isDone('await expect(watchdog.monitor.cancel(watchdog.session)).rejects.toThrow(/409/);') });
-    const child = run();
-    await child.over;
-    assert.match(child.text, /Tests {2}2 passed \(2\)/, child.text);
-    await isClean();
-  });
-
   test('globalSetup starts one monitor for the whole run', async () => {
-    const text = isDone("console.log('server', process.env.WATCHDOG_SERVER);");
+    const text = isDone(`console.log('server', process.env.WATCHDOG_SERVER);
+      await expect(watchdog.monitor.cancel(watchdog.session)).rejects.toThrow(/409/);  // not 401: it has the token`);
     const { run, isClean } = project('setup', { 'a.test.js': text, 'b.test.js': text, 'vitest.config.js': "export default { test: { globalSetup: ['watchdog-client/vitest'] } };" });
     const child = run();
     await child.over;
@@ -97,7 +90,7 @@ describe('vitest', { concurrency: 2, timeout: 200_000 }, () => {
   });
 
   for (const pool of ['forks', 'threads']) {
-    test(`a signal ends a hanging run in ${pool} with its agents, and a wait for nobody says so`, async () => {
+    test(`a signal ends a hanging run in ${pool} with its agents and its own monitor, and a wait for nobody says so`, async () => {
       const { folder, run, isClean } = project(`hang-${pool}`, { 'a.test.js': `${head}
         TestSession.sayAfter = 200;
         test('it hangs', async ({ watchdog }) => {
@@ -108,6 +101,7 @@ describe('vitest', { concurrency: 2, timeout: 200_000 }, () => {
       const says = (pattern) => until(() => pattern.test(child.text), () => child.text);
       await says(/still waiting for it-hangs-\S+: nobody reports; agents must see WATCHDOG_SESSION/);
       const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
+      assert.ok(readdirSync(join(folder, 'tmp')).some((one) => one.startsWith('watchdog-tests-')));
       child.kill('SIGTERM');
       await child.over;
       await until(() => isGone(pid));
@@ -117,7 +111,7 @@ describe('vitest', { concurrency: 2, timeout: 200_000 }, () => {
     });
   }
 
-  test('the types are those of the package, of the tutorial, and of each integration', async () => {
+  test('the types fit the tutorial and the packages', async () => {
     const { folder } = project('types', {});
     const flags = ['--noEmit', '--strict', '--skipLibCheck', '--target', 'es2022', '--lib', 'es2022,esnext.disposable', '--module', 'nodenext', '--types', 'node'];
     const example = readFileSync(here('tutorial.md'), 'utf8').split('## The same in vitest')[1].match(/```js\n([^]*?)```/)[1];
