@@ -217,6 +217,13 @@ describe('wrap', () => {
     assert.equal(await wrap(async () => 7)(), 7);
   });
 
+  test('the example of the documentation runs', async () => {
+    const page = readFileSync(new URL('../../docs/how-to/in-your-javascript-program.md', import.meta.url), 'utf8');
+    const { text } = await program(page.match(/```js\n([^]*?)```/)[1].replace(/^import .*/, ''), { WATCHDOG_SESSION: 'page' }).over;
+    assert.equal(text, '');
+    assert.deepEqual((await stored('page')).map(({ kind }) => kind), ['start', 'tool_call', 'tool_result', 'state_change', 'end']);
+  });
+
   test('without node:async_hooks the only reporter is the current one', async () => {
     const { text } = await program(`
       process.getBuiltinModule = undefined;
