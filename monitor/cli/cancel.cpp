@@ -1,11 +1,13 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/agent_end.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/session_choice.h"
+#include "facts/ids.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "terminal/table.h"
@@ -39,21 +41,36 @@ std::string target_of(const CancelOptions& options) {
 
 }  // namespace
 
+/// Finds the session by the name that a person gave it. True: it is another one than before.
+static Result<bool> find_session(Endpoint& endpoint, CancelOptions& options) {
+  auto found = session_of(endpoint, options.choice);
+  if (!found) return found.error();
+  return std::exchange(options.session, std::move(*found)) != options.session;
+}
+
 static int cancel(CancelOptions options) {
   auto endpoint_options = options.endpoint;
   endpoint_options.writes = !options.dry_run;
   auto endpoint = Endpoint::open(endpoint_options);
   if (!endpoint) return complain(endpoint.error());
-  if (options.turn.empty()) {
-    auto session = session_of(*endpoint, options.choice);
-    if (!session) return complain(session.error());
-    options.session = std::move(*session);
+  options.session = options.choice.named;
+  const bool is_id = !options.turn.empty() || is_session_id(options.session);
+  if (!is_id || options.dry_run)
+    if (auto found = find_session(*endpoint, options); !found) return complain(found.error());
+  const auto end = [&] {
+    return AgentEnd(*endpoint, options.session,
+                    {.server = options.endpoint.server, .json = options.json});
+  };
+  if (options.dry_run) return end().show();
+  const auto ask = [&] {
+    return endpoint->act(Method::post, target_of(options), json{{"reason", options.reason}}.dump());
+  };
+  auto body = ask();
+  if (!body && body.error().code == ErrorCode::not_found && options.turn.empty()) {
+    const auto found = find_session(*endpoint, options);
+    if (!found && found.error().code == ErrorCode::invalid) return complain(found.error());
+    if (found && *found) body = ask();
   }
-  AgentEnd end(*endpoint, options.session,
-               {.server = options.endpoint.server, .json = options.json});
-  if (options.dry_run) return end.show();
-  const auto body =
-      endpoint->act(Method::post, target_of(options), json{{"reason", options.reason}}.dump());
   if (!body) return complain(body.error());
   if (options.json) {
     print_json(*body);
@@ -65,7 +82,7 @@ static int cancel(CancelOptions options) {
     print_line(answer.value("message", "cancel requested"));
   }
   if (!options.kill) return exit_done;
-  return end.carry_out(
+  return end().carry_out(
       std::chrono::milliseconds{static_cast<std::int64_t>(options.grace_seconds * 1'000)});
 }
 

@@ -49,11 +49,14 @@ namespace watchdog::monitor {
 struct Monitor::State {
   explicit State(boost::asio::io_context& context) : signals(context) {}
   ~State() {
+    // Its thread may wait for the store thread, and that one for the mutex.
+    std::unique_ptr<Following> last;
     {
       const std::lock_guard guard(forgetting);
-      following.reset();
+      last = std::move(following);
       cannot_follow = true;
     }
+    last.reset();
     ready_command.reset();
     tokens.reset();
     liveness.reset();

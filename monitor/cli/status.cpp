@@ -49,7 +49,8 @@ static int status(const StatusOptions& options) {
                                     {"agent", "agent"},
                                     {"task", "task"},
                                     {"parent", "parentSessionId"}}) {
-    if (const auto text = shown(document, field); text != "–") print_fact(name, text);
+    if (const auto text = shown(document, field); text != "–" && text != *session)
+      print_fact(name, text);
   }
   print_fact("attention", shown(document, "attention"));
   print_fact("lifecycle", lifecycle_in(document));

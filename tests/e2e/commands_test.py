@@ -118,11 +118,11 @@ class OfThemselves(unittest.TestCase):
                 self.assertNotIn("e+308", said)
 
     def test_a_missing_or_extra_argument_is_named_with_the_usage(self):
-        for words, wrong, usage in ((["status"], "session is missing", "status [OPTION]... session"),
-                                    (["status", "a", "b"], 'unexpected argument "b"', "status [OPTION]... session"),
+        for words, wrong, usage in ((["status"], "session or --last is missing", "status [OPTION]... [session]"),
+                                    (["status", "a", "b"], 'unexpected argument "b"', "status [OPTION]... [session]"),
                                     (["sessions", "--limit"], "--limit needs a value", "sessions [OPTION]..."),
                                     (["run", "--"], "command is missing", "run [OPTION]... command..."),
-                                    (["cancel"], "session or --turn is missing", "cancel [OPTION]... [session]"),
+                                    (["cancel"], "session, --last or --turn is missing", "cancel [OPTION]... [session]"),
                                     (["cancel", "--call", "c"], "--call needs --turn", "cancel"),
                                     (["status", "x", "--server", "http://a", "--db", "b"], "cannot be combined with", "status"),
                                     (["backup"], "file is missing", "backup"),
@@ -319,7 +319,7 @@ class OfThemselves(unittest.TestCase):
         return read_until
 
     def test_zsh_completes_commands_options_and_their_words(self):
-        for line, word in (("watchdog-monitor ", "sessions"), ("watchdog-monitor wait --on", "--on-stuck="),
+        for line, word in (("watchdog-monitor ", "sessions"), ("watchdog-monitor wait --on-st", "--on-stuck="),
                            ("watchdog-monitor wait --on-stuck ", "keep"), ("watchdog-monitor completion ", "fish")):
             with self.subTest(line):
                 self.zsh(line)(word)

@@ -17,21 +17,23 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Children of this process, which end with the test.
+/// Children of this process, which end with the test together with what they start.
 class Children {
  public:
   ~Children() {
     for (const auto pid : pids_) {
-      kill(pid, SIGKILL);
+      kill(-pid, SIGKILL);
       waitpid(pid, nullptr, 0);
     }
   }
   void start(const char* script) {
     const auto pid = fork();
     if (pid == 0) {
+      setpgid(0, 0);
       execl("/bin/sh", "sh", "-c", script, nullptr);
       _exit(127);
     }
+    setpgid(pid, pid);  // whichever of the two is first
     pids_.push_back(pid);
   }
 
