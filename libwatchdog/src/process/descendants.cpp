@@ -10,6 +10,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
 
 namespace watchdog {
 namespace {
@@ -95,6 +99,29 @@ std::vector<Descendant> descendants_of(pid_t ancestor) {
   std::vector<Descendant> found;
   for (const auto& status : all)
     if (status.below && !status.ended) found.push_back(status.process);
+  return found;
+}
+
+std::vector<Descendant> listed_descendants_of(pid_t ancestor) {
+  constexpr std::size_t looked_at_max = 4'096;
+  bool is_listed = false;
+  std::vector<pid_t> pids{ancestor};
+  for (std::size_t at = 0; at < pids.size() && at < looked_at_max; ++at) {
+    std::error_code gone;
+    const auto tasks = "/proc/" + std::to_string(pids[at]) + "/task";
+    for (std::filesystem::directory_iterator task(tasks, gone), end; !gone && task != end;
+         task.increment(gone)) {
+      std::ifstream children(task->path() / "children");
+      is_listed |= children.is_open();
+      for (pid_t child = 0; children >> child;) pids.push_back(child);
+    }
+  }
+  if (!is_listed) return descendants_of(ancestor);
+  std::vector<Descendant> found;
+  for (std::size_t at = 1; at < pids.size(); ++at) {
+    const auto status = status_of(pids[at]);
+    if (status.process.pid != 0 && !status.ended) found.push_back(status.process);
+  }
   return found;
 }
 

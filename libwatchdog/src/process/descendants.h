@@ -27,6 +27,10 @@ struct Descendant {
 /// The same of another process.
 [[nodiscard]] std::vector<Descendant> descendants_of(pid_t ancestor);
 
+/// The same by the kernel's lists of children, which takes as long as there are some: one that
+/// comes or goes meanwhile may be missing. Without such lists it is the same.
+[[nodiscard]] std::vector<Descendant> listed_descendants_of(pid_t ancestor);
+
 /// Sends a signal to exactly this process, never to a later one with the same pid. REQUIRES: this
 /// process has reaped no child since it was seen. Thread-safe.
 void send_signal(const Descendant& to, int signal);

@@ -51,7 +51,7 @@ ProcessWork::ProcessWork(pid_t ancestor, Millis now, unsigned long long started_
 
 std::map<pid_t, ProcessWork::Use> ProcessWork::used() const {
   std::map<pid_t, Use> use;
-  for (const auto& process : counted(descendants_of(ancestor_), ancestor_, started_from_))
+  for (const auto& process : counted(listed_descendants_of(ancestor_), ancestor_, started_from_))
     use.emplace(process.pid, Use{.start_ticks = process.start_ticks,
                                  .cpu = Millis{process.cpu_ms},
                                  .io_bytes = io_bytes_of(process.pid)});
