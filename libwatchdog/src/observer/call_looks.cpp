@@ -1,7 +1,7 @@
-// A call that runs for a minute is looked at every twenty seconds. Its processes are those that its
-// agent started since, and what is below them: helpers, such as tool servers, began before. Which
-// of several open calls a process belongs to is not known, so the newest call stands for all of
-// them.
+// A call that runs for a minute is looked at every twenty seconds, and the longer nothing moves, the
+// more rarely. Its processes are those that its agent started since, and what is below them:
+// helpers, such as tool servers, began before. Which of several open calls a process belongs to is
+// not known, so the newest call stands for all of them.
 #include "observer/call_looks.h"
 
 #include <algorithm>
@@ -14,6 +14,7 @@ namespace watchdog {
 namespace {
 
 constexpr Millis call_look_every{20'000};
+constexpr Millis call_look_rarely{300'000};
 /// Shorter calls need no look. A shell may take some seconds to start its command.
 constexpr Millis call_age_min{60'000};
 /// Work is reported this often: more would fill the database.
@@ -59,9 +60,13 @@ Instant CallLooks::next(const LiveSession& session) const {
   const auto* call = history.lifecycle == Lifecycle::running ? awaited_call(history) : nullptr;
   if (call == nullptr) return never;
   if (!processes_.runs_here(history) && sessions_.children_of(session.id).empty()) return never;
-  const auto due = std::max(call->worked_from(), history.last_rise) + call_age_min;
+  const auto moved = std::max(call->worked_from(), history.last_rise);
   const auto seen = seen_.find(session.judged.session);
-  return seen == seen_.end() ? due : std::max(due, seen->second.at + call_look_every);
+  if (seen == seen_.end()) return moved + call_age_min;
+  // What has been still for hours will hardly move within seconds.
+  const auto at = seen->second.at;
+  const auto every = std::clamp((at - moved) / 10, call_look_every, call_look_rarely);
+  return std::max(moved + call_age_min, at + every);
 }
 
 std::optional<Report> CallLooks::look(const LiveSession& session, Instant now) {
