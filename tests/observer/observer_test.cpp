@@ -553,7 +553,7 @@ TEST_F(Families, a_parent_that_goes_on_by_itself_waits_no_longer) {
   EXPECT_EQ(health("p"), "starting") << "it has a call open";
 }
 
-TEST_F(Families, a_child_that_says_nothing_of_its_end_is_not_waited_for_for_ever) {
+TEST_F(Families, a_child_that_says_nothing_of_its_end_makes_its_parent_a_quiet_one) {
   add("p:1", call, "p");
   add("p:1", {.kind = ReportKind::tool_result, .name = "read", .content = "text"});
   add("p", rest);
@@ -562,7 +562,10 @@ TEST_F(Families, a_child_that_says_nothing_of_its_end_is_not_waited_for_for_ever
   EXPECT_EQ(waits_for("p"), "children") << "its model thinks";
   pass(*observer, 3'600s);
   EXPECT_EQ(health("p:1"), "suspect");
-  EXPECT_EQ(health("p"), "idle");
+  EXPECT_EQ(waits_for("p"), "children") << "it may work yet";
+  const auto watched = observer->find("p");
+  const auto& why = watched->judged.history.notes->wait_why;
+  EXPECT_TRUE(why.starts_with("p:1: ")) << why;
   add("p:1", call);
   EXPECT_EQ(waits_for("p"), "children") << "it works after all";
   pass(*observer, 3'600s);

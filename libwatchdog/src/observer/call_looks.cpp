@@ -1,5 +1,5 @@
-// A call that runs for a minute is looked at every twenty seconds, and the longer nothing moves, the
-// more rarely. Its processes are those that its agent started since, and what is below them:
+// A call that runs for a minute is looked at every twenty seconds, and the longer nothing moves,
+// the more rarely. Its processes are those that its agent started since, and what is below them:
 // helpers, such as tool servers, began before. Which of several open calls a process belongs to is
 // not known, so the newest call stands for all of them.
 #include "observer/call_looks.h"
@@ -63,7 +63,7 @@ Instant CallLooks::next(const LiveSession& session) const {
   const auto moved = std::max(call->worked_from(), history.last_rise);
   const auto seen = seen_.find(session.judged.session);
   if (seen == seen_.end()) return moved + call_age_min;
-  // What has been still for hours will hardly move within seconds.
+  // A call that was still for hours hardly moves within seconds.
   const auto at = seen->second.at;
   const auto every = std::clamp((at - moved) / 10, call_look_every, call_look_rarely);
   return std::max(moved + call_age_min, at + every);
