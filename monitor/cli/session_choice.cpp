@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/target.h"
+#include "codec/progress.h"
 #include "facts/ids.h"
 #include "terminal/phrases.h"
 
@@ -27,16 +28,20 @@ std::string folder_of(const json& row) {
 /// `named`: a path, or the folder's own name.
 bool is_in(const json& row, const std::string& named) {
   const std::filesystem::path folder(folder_of(row));
-  if (folder.empty()) return false;
+  // A subagent works in the folder of its parent.
+  if (folder.empty() || !row.value("parentSessionId", json()).is_null()) return false;
   if (folder.filename() == named) return true;
   std::error_code unknown;
   const auto path = std::filesystem::absolute(named, unknown).lexically_normal();
   return folder == (path.has_filename() ? path : path.parent_path());
 }
 
-/// As with git, fewer characters than four are a slip.
+/// As with git, fewer characters than four are a slip. Of an id that somebody chose, `job-1` is not
+/// the beginning of `job-12`, but another job; a subagent's id begins with its parent's.
 bool begins_with(const json& row, const std::string& named) {
-  return named.size() >= 4 && row.value("sessionId", std::string()).starts_with(named);
+  const auto id = row.value("sessionId", std::string());
+  const bool is_random = short_id(id) != id;
+  return is_random && named.size() >= 4 && id.starts_with(named);
 }
 
 /// Sessions that run are meant before those that ended.
@@ -84,7 +89,7 @@ Result<std::string> session_of(Endpoint& endpoint, const SessionChoice& choice) 
   if (!body) return body.error();
   const auto list = json::parse(*body);
   const auto& rows = list["sessions"];
-  if (choice.last && rows.empty()) return Error{ErrorCode::not_found, "there is no session"};
+  if (choice.last && rows.empty()) return Error{ErrorCode::not_found, "no session was found"};
   if (choice.last) return rows[0]["sessionId"].get<std::string>();
   for (const auto is_meant : {begins_with, is_in}) {
     std::vector<json> found;

@@ -22,7 +22,7 @@ CLI::Option* add_session(CLI::App& command, SessionChoice& choice);
 /// enough.
 void need_session(const SessionChoice& choice, const char* or_else = nullptr);
 
-/// Returns the id of the session. A name that is not a session's id is the beginning of an id, of
+/// Returns the id of the session. A name that is not a session's id is the beginning of a UUID, of
 /// four characters or more. Else it is the path or the name of a session's folder. Sessions that
 /// run come first. Errors: `not_found`; `invalid`: several sessions have that name, and the message
 /// lists them; and those of Endpoint::ask.

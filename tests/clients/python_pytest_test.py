@@ -109,7 +109,7 @@ def test_one_server():
             self.skipTest("there is a server at port 3000")
         said = self.run_tests()
         self.assertIn("2 skipped, 1 error", said)
-        self.assertEqual(said.count("there is no program watchdog-monitor"), 1, said)
+        self.assertEqual(said.count("the program watchdog-monitor is missing"), 1, said)
         self.assertIn("3 skipped", self.run_tests("--watchdog-missing", "skip"))
 
     def test_the_end_of_a_test_ends_all_its_processes_and_asks_them_first(self):

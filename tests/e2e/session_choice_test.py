@@ -61,6 +61,19 @@ class SessionChoice(unittest.TestCase):
         said = self.run_it("status", "5e5510")
         self.assertTrue(said.stdout.startswith(FIRST + " "), said.stdout + said.stderr)
 
+    def test_a_subagent_hides_no_parent(self):
+        self.post("/api/hooks/claude-code", {"hook_event_name": "SubagentStart", "agent_id": "a1", "agent_type": "look", "session_id": FIRST,
+                                             "cwd": "/srv/orchard"})
+        for name in ("5e551011", "orchard"):
+            said = self.run_it("status", name)
+            self.assertTrue(said.stdout.startswith(FIRST + " "), said.stdout + said.stderr)
+
+    def test_a_chosen_id_is_not_the_beginning_of_another(self):
+        self.post("/api/autonomous/sessions/build-42/events", [{"kind": "state_change", "type": "begun"}])
+        for command in ("status", "cancel"):
+            said = self.run_it(command, "build-4")
+            self.assertEqual((said.returncode, said.stdout), (NOT_FOUND, ""))
+
     def test_a_slip_finds_nothing(self):
         for name in ("5e5", "orch", "nobody"):
             with self.subTest(name):

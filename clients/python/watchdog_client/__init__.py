@@ -1323,7 +1323,7 @@ class _Sender:
             del reporter
 
     def _next(self) -> Optional[Reporter]:
-        """Waits until there is something to do for a session. None: there is no session left."""
+        """Waits for the work of a session. None: no session is left."""
         idle_since = time.monotonic()
         with self.wake:
             while True:

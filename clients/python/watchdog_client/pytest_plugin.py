@@ -115,12 +115,13 @@ class WatchdogFixture:
                 process.wait(max(0.0, until - time.monotonic()))
             while _signal(process, self._groups, "") and time.monotonic() < until:  # those that it started
                 time.sleep(0.01)
-            _signal(process, self._groups, "SIGKILL")
+            if _signal(process, self._groups, ""):  # else its number may be another's by now
+                _signal(process, self._groups, "SIGKILL")
             process.wait()
 
     @contextlib.contextmanager
     def _notice(self, for_: Awaited) -> Iterator[None]:
-        """Says after some seconds that there is no session."""
+        """Says after some seconds that nobody has reported."""
         def look() -> None:
             try:
                 self.progress()
@@ -206,12 +207,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
                     help="without a monitor: fail the first test that needs it and skip the others, or skip all (default: fail)")
 
 
-_missing: List[str] = []  # why there is no monitor, once a test has failed for it
+_missing: List[str] = []  # why no monitor was found, once a test has failed for it
 
 
 @pytest.fixture(scope="session")
 def watchdog_monitor(pytestconfig: pytest.Config) -> Iterator[Optional[Monitor]]:
-    """The monitor of the tests: the one that was named, else one that this test session starts, else a running one. None: there is none."""
+    """The monitor of the tests: the one that was named, else one that this test session starts, else a running one. None: no monitor was found."""
     server = pytestconfig.getoption("watchdog_server", None) or os.environ.get("WATCHDOG_SERVER")
     if server:
         yield Monitor(server)
@@ -237,7 +238,7 @@ def watchdog_monitor(pytestconfig: pytest.Config) -> Iterator[Optional[Monitor]]
 def watchdog(request: pytest.FixtureRequest, watchdog_monitor: Optional[Monitor], monkeypatch: pytest.MonkeyPatch) -> Iterator[WatchdogFixture]:
     """A session for this test, with a monitor."""
     if watchdog_monitor is None:
-        why = "there is no program watchdog-monitor. Install it, or name it by --watchdog-program, or a monitor by --watchdog-server"
+        why = "the program watchdog-monitor is missing. Install it, or name it by --watchdog-program, or a monitor by --watchdog-server"
         if _missing or request.config.getoption("watchdog_missing", "fail") == "skip":
             pytest.skip(why)
         _missing.append(why)

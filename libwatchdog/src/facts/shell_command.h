@@ -14,7 +14,7 @@ struct CommandPurpose {
 };
 
 /// Returns the first 60 bytes of the command among the arguments of a call, on one line. They
-/// are a JSON object, or the command itself. Empty: there is none. It looks at 4 KiB.
+/// are a JSON object, or the command itself. Empty: they hold none. It looks at 4 KiB.
 [[nodiscard]] std::string command_in(std::string_view arguments);
 
 /// Reads the first 4 KiB of a command. An empty one waits for what runs already. Linear.

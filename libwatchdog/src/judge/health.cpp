@@ -96,7 +96,7 @@ bool is_quiet_family(const History& history) {
 constexpr Millis quiet_min{600'000};
 constexpr int quiet_factor = 10;
 
-/// Returns when nothing will have moved for so long that a person may want to look.
+/// Returns the time from which a person may want to look, if nothing moves until then.
 Instant quiet_at(const History& history, const PaceNow& pace) {
   const auto bound = std::max(quiet_min, quiet_factor * pace.bounds.own.value_or(Millis{}));
   const auto since = std::max(pace.since, history.last_rise);

@@ -180,7 +180,7 @@ std::string over_deadline_in(const History& history, Instant now) {
 }
 
 /// The call that holds the session up: the newest one that the monitor sees something of, else the
-/// newest one. Null: there is none.
+/// newest one. Null: no call is open.
 const OpenCall* holding_call(const History& history) {
   const OpenCall* holding = nullptr;
   for (const auto& call : *history.open_calls) {

@@ -26,7 +26,7 @@ constexpr Millis sleeps_for{60'000};
 /// A call may be known a little later than its processes begin.
 constexpr Millis started_before{1'000};
 
-/// The newest call whose result may come; null: there is none.
+/// The newest call whose result may come; null: no call is open.
 const OpenCall* awaited_call(const History& history) {
   const auto& calls = *history.open_calls;
   const auto found = std::find_if(calls.rbegin(), calls.rend(), [](const OpenCall& call) {

@@ -1,6 +1,6 @@
 """Optional modules for frameworks of agents. Importing one needs its framework; the package itself needs none.
 
-Each takes a reporter. Without one it reports to `Reporter.current()`, and nothing if there is none.
+Each takes a reporter. Without one it reports to `Reporter.current()`. Without a current reporter it reports nothing.
 """
 
 from __future__ import annotations
