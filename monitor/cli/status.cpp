@@ -44,8 +44,11 @@ static int status(const StatusOptions& options) {
   const auto& progress = document["progress"];
   print_line(*session + "  " + coloured(condition_of(document)) + "  " + reason_in(document));
   if (const auto because = explanation_in(document); !because.empty()) print_line("  " + because);
-  for (const auto& [name, field] : {std::pair{"title", "title"},
-                                    {"folder", "directory"},
+  const auto title = shown(document, "title");
+  if (title != "–" && title != *session && title != shown(document, "agent") &&
+      title != shown(document, "task"))
+    print_fact("title", title);
+  for (const auto& [name, field] : {std::pair{"folder", "directory"},
                                     {"agent", "agent"},
                                     {"task", "task"},
                                     {"parent", "parentSessionId"}}) {
