@@ -9,7 +9,7 @@ backend=$(realpath "$2")
 source=$(dirname "$(realpath "$0")")
 mkdir -p "$3"
 cd "$3"
-cp "$source"/*.mjs "$source"/package.json "$source"/package-lock.json "$source"/.npmrc "$source"/../../page/{monitor,model_backend}.mjs .
+cp "$source"/*.{mjs,py} "$source"/package.json "$source"/package-lock.json "$source"/.npmrc "$source"/../../page/{monitor,model_backend}.mjs .
 if ! cmp -s package-lock.json node_modules/installed; then
   npm ci --no-audit --no-fund --loglevel=error
   cp package-lock.json node_modules/installed
@@ -18,4 +18,4 @@ ln -sfn "$(realpath "$source/../../../clients/javascript")" node_modules/watchdo
 export WATCHDOG_MONITOR=$monitor WATCHDOG_MODEL_BACKEND=$backend
 # One after the other: the clients of the first have time limits.
 node --test --test-timeout=120000 npm.test.mjs
-exec node --test --test-timeout=120000 shapes.test.mjs
+exec node --test --test-timeout=300000 shapes.test.mjs

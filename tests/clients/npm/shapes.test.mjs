@@ -2,8 +2,10 @@
 // the proxy what it gets straight. An answer comes at once, or late, or pauses in its middle.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { constants, createGzip } from 'node:zlib';
@@ -46,6 +48,7 @@ class Gateway {
   static async start(server) {
     const gateway = new Gateway();
     gateway.listener = createServer((request, response) => gateway.#answer(server, request, response).catch(() => response.destroy()));
+    gateway.listener.keepAliveTimeout = 0;  // else a client could send into a connection that ends
     gateway.listener.listen(0, '127.0.0.1');
     await once(gateway.listener, 'listening');
     gateway.url = `http://127.0.0.1:${gateway.listener.address().port}`;
@@ -96,17 +99,49 @@ class Gateway {
 const kept = /^: still at work\n/gm;
 let fed = 0;
 
-/** The bytes, without the proxy's comments and the ids of an answer. */
-async function bytes(base) {
-  const body = JSON.stringify({ model: 'small', stream: true, messages: [{ role: 'user', content: 'SAY One word, and another.' }] });
-  const answer = await fetch(`${base}/v1/chat/completions`, { method: 'POST', body });
-  const text = await answer.text();
+const body = JSON.stringify({ model: 'small', stream: true, messages: [{ role: 'user', content: 'SAY One word, and another.' }] });
+
+/** Without the proxy's comments and the ids of an answer. */
+function bare(status, text) {
   fed += text.match(kept)?.length ?? 0;
-  return [answer.status, text.replaceAll(kept, '').replaceAll(/"(created|id|timings)":[^,}]*/g, '')];
+  return [status, text.replaceAll(kept, '').replaceAll(/"(created|id|timings)":[^,}]*/g, '')];
 }
 
+async function bytes(base) {
+  const answer = await fetch(`${base}/v1/chat/completions`, { method: 'POST', body });
+  return bare(answer.status, await answer.text());
+}
+
+/** One process asks by all clients that are no packages of npm. */
+class RawClients {
+  #waiting = new Map();
+  #asked = 0;
+  #process = spawn('/usr/bin/python3', [new URL('raw_clients.py', import.meta.url).pathname], { stdio: ['pipe', 'pipe', 'inherit'] });
+
+  constructor() {
+    createInterface(this.#process.stdout).on('line', (line) => {
+      const { id, status, text } = JSON.parse(line);
+      this.#waiting.get(id)(bare(status, text));
+    });
+  }
+
+  ask(client, base) {
+    const id = ++this.#asked;
+    this.#process.stdin.write(`${JSON.stringify({ id, client, url: `${base}/v1/chat/completions`, body })}\n`);
+    return new Promise((resolve) => { this.#waiting.set(id, resolve); });
+  }
+
+  end() {
+    this.#process.stdin.end();
+    return once(this.#process, 'exit');
+  }
+}
+
+const raw = new RawClients();
+const rawClients = ['http.client', 'httpx', 'requests', 'aiohttp', 'curl', 'curl that offers HTTP/2'];
 const asked = {
   bytes,
+  ...Object.fromEntries(rawClients.map((client) => [client, (base) => raw.ask(client, base)])),
   'openai, chat': clients.openAiStream,
   'openai, responses': clients.openAiResponses,
   'AI SDK': clients.aiStream,
@@ -116,7 +151,7 @@ const asked = {
 };
 
 describe('shapes of streams', () => {
-  const closing = [];
+  const closing = [raw];
   const gateway = {}, monitor = {};
   before(async () => {
     for (const kind of ['llama_cpp', 'ollama']) {
@@ -147,7 +182,8 @@ describe('shapes of streams', () => {
         const [straight, through] = await Promise.all([ask(gateway[kind].straight.url + path),
                                                        ask(monitor[kind].models + path).catch((error) => `${error}`)]);
         assert.deepEqual(through, straight, `${name}: ${shape}, ${time}`);
-        if (name !== 'bytes') assert.deepEqual(straight, clients.whole);
+        if (Array.isArray(straight)) assert.equal(straight[0], 200, straight[1]);
+        else assert.deepEqual(straight, clients.whole);
       }));
       if (time !== 'at once') assert.ok(fed > 0, 'no keep-alive came');
     });
