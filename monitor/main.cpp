@@ -68,7 +68,10 @@ int run(int argc, char** argv) {
 
   const auto settings = all_settings();
   CommandLine line{.app = app, .settings = settings, .ignored = std::move(ignored)};
-  for (const auto add : all_commands) add(line);
+  for (const auto& [group, add] : all_commands) {
+    add(line);
+    app.get_subcommands({}).back()->group(group);
+  }
   for (auto* command : app.get_subcommands({})) {
     if (command->get_footer().empty()) command->footer(exit_codes);
     name_values(*command);

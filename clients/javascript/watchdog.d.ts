@@ -10,7 +10,7 @@ export interface Progress {
   sessionId: string; title: string; shortId: string; directory: string | null; alive: boolean; stuck: boolean;
   progress: { heartbeats: number; stateChanges: number; lastChange: string | null; lastChangeAgo: number | null };
   currentPhase: string | null; iteration: number | null;
-  state: string; attention: 'needs_you' | 'watch' | 'working' | 'resting'; stateSince: number; lastMessage: string | null;
+  state: string; attention: 'needs_you' | 'ready' | 'watch' | 'working' | 'resting'; stateSince: number; lastMessage: string | null;
   lifecycle: 'running' | 'waiting' | 'idle' | Outcome; health: Health; healthSince: number; reason: string;
   wastedCalls: number | null;
   outcome: { kind: Outcome; reason: string; subject: string | null; at: number; error: string | null } | null;

@@ -72,8 +72,7 @@ def joined(words, last="and"):
 
 
 def commands(program):
-    block = program("--help").split("Subcommands:")[1].split("\n\n")[0]
-    return re.findall(r"^  ([\w-]+) ", block, re.M)
+    return re.findall(r"^  ([a-z][\w-]*) ", program("--help"), re.M)
 
 
 def options(block):
@@ -329,6 +328,7 @@ The **attention** says whether a person has to act: {joined([code(one) for one i
 | Attention | Healths and ends |
 |---|---|
 | `needs_you` | a person: the session waits for a person, is stuck, looping, dead or silent, or failed or ended incomplete within the last 24 hours |
+| `ready` | a person, when it suits: the turn is over, less than 24 hours ago, and nothing goes on without the model. A turn that only the proxy saw rests, because its client may be a program |
 | `watch` | perhaps a person, later: the session is suspect, or waits for something else |
 | `working` | the agent |
 | `resting` | nobody |

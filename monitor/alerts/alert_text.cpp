@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <iterator>
+#include <utility>
 
+#include "codec/progress.h"
 #include "privacy/content.h"
 #include "text/json_writer.h"
 #include "text/time_left.h"
@@ -31,9 +34,45 @@ bool is_recovery(const Alert& alert) {
   return alert.kind == AlertKind::recovery;
 }
 
+/// Agents whose makers write their names in another way than their hooks do.
+constexpr std::pair<std::string_view, std::string_view> agent_names[] = {
+    {"claude-code", "Claude Code"}, {"codex", "Codex"},   {"gemini-cli", "Gemini CLI"},
+    {"copilot-cli", "Copilot CLI"}, {"cursor", "Cursor"},
+};
+
+/// `parser: Claude Code`; the session's id and agent if its folder is not known.
 std::string name_of_session(const Alert& alert) {
-  return clean_text(alert.session) +
-         (alert.agent.empty() ? "" : " (" + clean_text(alert.agent) + ")");
+  if (alert.folder.empty())
+    return clean_text(alert.session) +
+           (alert.agent.empty() ? "" : " (" + clean_text(alert.agent) + ")");
+  const auto* known = std::ranges::find(agent_names, alert.agent,
+                                        &std::pair<std::string_view, std::string_view>::first);
+  const auto agent =
+      known == std::end(agent_names) ? clean_text(alert.agent) : std::string(known->second);
+  return clean_text(alert.folder) + ": " + (agent.empty() ? "the agent" : agent);
+}
+
+/// What an agent does, by the word of its trouble; for a wait for a person by its reason.
+constexpr std::pair<std::string_view, std::string_view> deeds[] = {
+    {"looping", "repeats itself"},
+    {"dead", "died"},
+    {"idle", "has finished its turn"},
+    {"quota", "waits for quota"},
+    {"blocked", "waits"},
+    {"suspect", "may be stuck"},
+    {"incomplete", "ended incomplete"},
+    {"for approval", "asks for permission"},
+    {"for input", "asks a question"},
+    {"for login", "needs a login"},
+    {"for billing", "needs a payment"},
+};
+
+std::string deed_of(const Alert& alert) {
+  const bool waits = alert.word == "needs_input";
+  for (const auto& [word, deed] : deeds)
+    if (waits ? alert.reason.find(word) != alert.reason.npos : alert.word == word)
+      return std::string(deed);
+  return waits ? "waits for you" : "is " + clean_text(alert.word);
 }
 
 /// `is stuck`, `failed`, `recovered: it is progressing`, `ended: cancelled`.
@@ -41,8 +80,7 @@ std::string state_of(const Alert& alert) {
   const bool ended = named<Lifecycle>(alert.word).has_value();
   const auto word = clean_text(alert.word);
   if (is_recovery(alert)) return ended ? "ended: " + word : "recovered: it is " + word;
-  if (alert.word == "incomplete") return "ended incomplete";
-  return ended ? word : "is " + word;
+  return ended && alert.word != "incomplete" ? word : deed_of(alert);
 }
 
 /// `children of p`, if all are.
@@ -108,6 +146,8 @@ std::string sentence_of(const Alert& alert, const AlertWording& wording) {
   }
   if (wording.content && !alert.detail.empty()) text += ": " + clean_text(alert.detail);
   text += ", since " + utc_text(alert.at);
+  if (!alert.folder.empty())
+    text += ", session " + clean_text(std::string(short_id(alert.session)));
   if (wording.content && !alert.task.empty()) text += ". Its task: " + clean_text(alert.task);
   return text;
 }

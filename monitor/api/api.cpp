@@ -90,6 +90,8 @@ constexpr std::array routes{
           AuditAction::cancel},
     Route{Method::get, "api/autonomous/sessions", Scope::read, list_sessions, session_parameters},
     Route{Method::get, "api/autonomous/summary", Scope::read, get_summary},
+    Route{Method::get, "api/activity", Scope::read, get_activity,
+          "session label agent ancestor"},
     Route{Method::get, "api/autonomous/history", Scope::read, get_history, "minutes"},
     Route{Method::get, "api/autonomous/sessions/:id/stream", Scope::read, stream_session,
           "include after"},

@@ -91,6 +91,18 @@ void name_asked_call(HookEvent& event, const std::optional<Watched>& watched) {
   if (found != nullptr) event.reports.front().call_id = found->call_id.str();
 }
 
+/// A notice repeats in fewer words what the agent asks. The first words stay.
+void keep_question(HookEvent& event, const std::optional<Watched>& watched) {
+  if (event.name != "Notification" || !watched) return;
+  const auto& history = watched->judged.history;
+  for (auto& report : event.reports) {
+    const bool asks_again = report.kind == ReportKind::wait &&
+                            history.lifecycle == Lifecycle::waiting &&
+                            history.notes->waiting_for == report.name;
+    if (asks_again && !history.notes->wait_why.empty()) report.content = history.notes->wait_why;
+  }
+}
+
 /// Restarts a session whose agent goes on after its end was reported: a subagent that makes another
 /// call, or an agent of its own that gets another prompt. Copilot CLI reports an end after each
 /// turn, and a command in the background that ends wakes it again.
@@ -209,6 +221,7 @@ void post_hook(const CallPtr& call) {
   if (named.empty()) erase_unused(call, call->fresh_starts.note(*event, system_clock().wall()));
   const auto watched = call->backend.watched(event->session);
   name_asked_call(*event, watched);
+  keep_question(*event, watched);
   HookReport hook{
       .agent = *agent, .event = std::move(*event), .reports = {}, .is_own = named.empty()};
   hook.reports = hook.event.reports;

@@ -57,18 +57,24 @@ void expose_sessions(Exposition& out, const Tally& tally) {
     const auto lifecycle = each<Lifecycle>(at);
     for (std::size_t to = 0; to < tally.healths[at].size(); ++to) {
       const auto health = each<HealthKind>(to);
-      const auto sample = [&](std::int64_t count, std::string_view waits_for) {
-        const auto state =
-            standing_of({.lifecycle = lifecycle, .health = health, .waits_for = waits_for}).state;
+      const auto sample = [&](std::int64_t count, std::string_view waits_for, bool settled) {
+        const auto state = standing_of({.lifecycle = lifecycle,
+                                        .health = health,
+                                        .waits_for = waits_for,
+                                        .settled = settled})
+                               .state;
         out.sample(count, {{"lifecycle", name_of(lifecycle)},
                            {"health", name_of(health)},
                            {"state", name_of(state)}});
       };
-      // Only of those that wait it depends on what for.
+      // Of those that wait it depends on what for, and of those at rest on what goes on.
       const bool waits = lifecycle == Lifecycle::waiting && health == HealthKind::blocked;
-      const auto count = tally.healths[at][to];
-      sample(waits ? count - tally.blocked_on_people : count, "");
-      if (waits) sample(tally.blocked_on_people, wait_reports::input);
+      const bool rests = lifecycle == Lifecycle::idle && health == HealthKind::idle;
+      const auto ready = tally.states[static_cast<std::size_t>(SessionState::your_turn)];
+      const auto others = waits ? tally.blocked_on_people : rests ? ready : 0;
+      sample(tally.healths[at][to] - others, "", true);
+      if (waits) sample(others, wait_reports::input, true);
+      if (rests) sample(others, "", false);
     }
   }
 }

@@ -19,6 +19,8 @@ void list_sessions(const CallPtr& call);
 void get_history(const CallPtr& call);
 /// How many there are of each state.
 void get_summary(const CallPtr& call);
+/// Whether sessions are at work, in one word.
+void get_activity(const CallPtr& call);
 
 // Streams of events
 void stream_all(const CallPtr& call);

@@ -189,7 +189,7 @@ static void add_setup_options(CLI::App& command, AlertsOptions& options) {
   command.add_option("--secret-file", setup.secret_file,
                      "setup: file that holds the token, the key, or USER:PASSWORD");
   command.add_option("--command", setup.command, "setup: program and arguments")->type_name("WORD");
-  command.add_flag("!--no-test", setup.sends_test, "setup: send no test message");
+  command.add_flag("--no-test", setup.no_test, "setup: send no test message");
 }
 
 void add_alerts(CommandLine& line) {

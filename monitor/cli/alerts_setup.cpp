@@ -271,7 +271,7 @@ int set_up_channel(AlertsSetup setup) {
   for (const auto& [file, secret] : draft.secrets)
     print_line("its secret is in " + file.string() + ", which only you can read");
   print_line("restart a monitor that runs, so that it uses the channel");
-  return setup.sends_test ? send_test(*settings, setup.name) : exit_done;
+  return setup.no_test ? exit_done : send_test(*settings, setup.name);
 }
 
 }  // namespace watchdog::monitor

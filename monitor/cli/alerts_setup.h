@@ -18,7 +18,7 @@ struct AlertsSetup {
   std::filesystem::path url_file, secret_file, ca_file;
   std::vector<std::string> command;
   std::string secret;  ///< Never from the command line.
-  bool sends_test = true;
+  bool no_test = false;
 };
 
 /// Asks, writes, tests; returns the exit code.

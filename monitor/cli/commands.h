@@ -21,6 +21,7 @@ void add_alerts(CommandLine& line);
 void add_cancel(CommandLine& line);
 void add_wait(CommandLine& line);
 void add_check(CommandLine& line);
+void add_activity(CommandLine& line);
 void add_report(CommandLine& line);
 void add_audit(CommandLine& line);
 void add_forget(CommandLine& line);
@@ -41,13 +42,45 @@ void add_predict(CommandLine& line);
 void add_completion(CommandLine& line);
 void add_man(CommandLine& line);
 
-/// Every command, in the order in which `--help` lists them.
-inline constexpr void (*all_commands[])(CommandLine&) = {
-    add_serve,   add_proxy,      add_demo,    add_config,     add_status,  add_sessions,
-    add_watch,   add_events,     add_explain, add_turns,      add_alerts,  add_cancel,
-    add_wait,    add_check,      add_report,  add_audit,      add_forget,  add_backup,
-    add_copy,    add_ready,      add_doctor,  add_self_check, add_service, add_hooks,
-    add_env,     add_follow,     add_mcp,     add_mcp_proxy,  add_run,     add_replay,
-    add_predict, add_completion, add_man};
+/// Every command with its group, in the order in which `--help` lists them.
+inline constexpr struct {
+  const char* group;
+  void (*add)(CommandLine&);
+} all_commands[] = {
+    {"Run the monitor", add_serve},
+    {"Run the monitor", add_demo},
+    {"Run the monitor", add_config},
+    {"Run the monitor", add_service},
+    {"Run the monitor", add_ready},
+    {"Run the monitor", add_doctor},
+    {"Run the monitor", add_self_check},
+    {"Watch agents", add_run},
+    {"Watch agents", add_hooks},
+    {"Watch agents", add_follow},
+    {"Watch agents", add_proxy},
+    {"Watch agents", add_env},
+    {"Watch agents", add_mcp},
+    {"Watch agents", add_mcp_proxy},
+    {"Look", add_sessions},
+    {"Look", add_status},
+    {"Look", add_watch},
+    {"Look", add_events},
+    {"Look", add_explain},
+    {"Look", add_turns},
+    {"Look", add_activity},
+    {"Look", add_alerts},
+    {"Look", add_report},
+    {"Look", add_audit},
+    {"Act", add_wait},
+    {"Act", add_check},
+    {"Act", add_cancel},
+    {"Data", add_backup},
+    {"Data", add_copy},
+    {"Data", add_forget},
+    {"Data", add_replay},
+    {"Data", add_predict},
+    {"Help", add_completion},
+    {"Help", add_man},
+};
 
 }  // namespace watchdog::monitor

@@ -201,8 +201,8 @@ Result<std::string> Endpoint::ask(Method method, const std::string& target,
     if (!answer) {
       auto error = answer.error();
       error.message +=
-          ". Is a monitor running? Start one with `watchdog-monitor serve`, name it with --server, "
-          "or read a database with --db FILE";
+          ". Is a monitor running? Start one with `watchdog-monitor serve`. If it runs elsewhere, "
+          "add --server URL. To read a database without a monitor, add --db FILE";
       return error;
     }
     response = std::move(*answer);

@@ -121,6 +121,11 @@ struct Monitor::State {
   boost::asio::signal_set signals;
   std::unique_ptr<TokenWatch> tokens;
   std::string secret_place;  ///< The place of the token for people.
+  std::string public_url;    ///< Where people reach the page; empty: where it listens.
+
+  [[nodiscard]] std::string page_url() const {
+    return public_url.empty() ? server->url() : public_url;
+  }
 };
 
 namespace {
@@ -409,6 +414,8 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   auto access_policy = access_policy_for(settings);
   if (!access_policy) return access_policy.error();
   if (auto started = state->start_proxy(settings, *access_policy); !started) return started.error();
+  state->public_url = settings.monitor.public_url;
+  while (state->public_url.ends_with('/')) state->public_url.pop_back();
   state->secret_place =
       environment("WATCHDOG_TOKEN").empty() ? token_file(settings).string() : "$WATCHDOG_TOKEN";
   if (auto started = state->start_checks(settings); !started) return started.error();
@@ -485,7 +492,7 @@ std::string Monitor::login_url() const {
   const auto access_policy = state_->api->policy();
   const auto secret =
       access_policy->without_token.empty() ? std::string() : acting_secret(access_policy->tokens);
-  return secret.empty() ? url() : url() + "/#token=" + secret;
+  return state_->page_url() + (secret.empty() ? "" : "/#token=" + secret);
 }
 
 std::string Monitor::proxy_url() const {
@@ -496,8 +503,9 @@ void Monitor::announce() const {
   // Programs read the first line. Output to a file or pipe may be stored and read by people who
   // must not have the token.
   const bool terminal = isatty(STDOUT_FILENO) == 1;
-  print_line("listening on " + url() + "\nopen " + (terminal ? login_url() : url()));
-  if (!terminal && login_url() != url()) {
+  print_line("listening on " + url() + "\nopen " +
+             (terminal ? login_url() : state_->page_url()));
+  if (!terminal && login_url() != state_->page_url()) {
     print_line("log in with the token in " + state_->secret_place);
   }
   if (state_->telemetry) print_line("listening on " + state_->telemetry->url() + " for OTLP");

@@ -106,6 +106,11 @@ Result<std::unique_ptr<PassThrough>> PassThrough::start(
              observation_writer->add(std::move(observation));
            }});
   if (!proxy) return proxy.error();
+  if (const auto assumed = settings.proxy.assume_working; assumed > Millis{0})
+    spdlog::warn(
+        "proxy.assume_working_seconds: clients of a server that shows nothing are kept waiting for "
+        "{} s after its last byte, also if it hangs",
+        std::chrono::ceil<std::chrono::seconds>(assumed).count());
   made->proxy_ = std::move(*proxy);
   return made;
 }

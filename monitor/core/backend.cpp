@@ -110,7 +110,7 @@ Result<Tally> FileBackend::tally() {
     if (!row) return row.error();
     const auto judged = judged_at(reader, *row, now());
     if (!judged) return judged.error();
-    tally.add(*judged);
+    tally.add(*judged, family_of(row->spec));
   }
   return tally;
 }

@@ -67,7 +67,7 @@ std::string session_row(std::string_view id, const Watched& watched, Instant now
   out.open_object().field("sessionId", id);
   write_title(out, id, *watched.description, *notes.words);
   out.raw(watched.description->members);
-  const auto standing = standing_of(watched.judged, wall);
+  const auto standing = standing_of(watched.judged, wall, watched.description->family);
   write_standing(out, standing, standing_since(watched.judged, now, wall));
   write_last_message(out, standing, *notes.words);
   out.field("lifecycle", name_of(history.lifecycle)).field("health", name_of(health.kind));

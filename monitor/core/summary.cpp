@@ -1,7 +1,5 @@
 #include "core/summary.h"
 
-#include <array>
-
 #include "core/session_row.h"
 #include "text/json_writer.h"
 
@@ -21,7 +19,7 @@ Result<Urgency> urgency_of(const Backend& backend, StoreReader& reader, const Se
   if (is_end(row.lifecycle)) return Urgency{standing_of_end(row, wall), row.updated};
   const auto watched = look_up(backend, reader, row);
   if (!watched) return watched.error();
-  return Urgency{standing_of(watched->judged, wall),
+  return Urgency{standing_of(watched->judged, wall, watched->description->family),
                  standing_since(watched->judged, backend.now(), wall)};
 }
 
@@ -38,16 +36,13 @@ Result<std::string> summary_of(Backend& backend, StoreReader& reader, WallTime w
   of(SessionState::failed) += ends->failed;
   of(SessionState::incomplete) += ends->incomplete;
   of(SessionState::cancelled) += ends->cancelled;
-  std::array<std::int64_t, std::size(Names<Attention>::all)> attention{};
   std::int64_t total = 0;
-  for (std::size_t at = 0; at < states.size(); ++at) {
-    attention[static_cast<std::size_t>(attention_of(static_cast<SessionState>(at)))] += states[at];
-    total += states[at];
-  }
+  for (const auto count : states) total += count;
+  auto attention = tally->attentions_at(wall);
   // Of ends that need a person, those that are old or acknowledged do not any more.
-  const auto settled = ends->failed + ends->incomplete - ends->fresh;
-  attention[static_cast<std::size_t>(Attention::needs_you)] -= settled;
-  attention[static_cast<std::size_t>(Attention::resting)] += settled;
+  attention[static_cast<std::size_t>(Attention::needs_you)] += ends->fresh;
+  attention[static_cast<std::size_t>(Attention::resting)] +=
+      ends->completed + ends->cancelled + ends->failed + ends->incomplete - ends->fresh;
 
   JsonWriter out;
   out.open_object().field("total", total).key("attention").open_object();

@@ -3,15 +3,15 @@
 import { el, mark, put } from './element.js';
 
 /** The worst first, as the monitor sorts them. */
-export const states = ['dead', 'stuck', 'looping', 'silent', 'failed', 'needs_input', 'incomplete', 'suspect', 'waiting',
+export const states = ['dead', 'stuck', 'looping', 'silent', 'failed', 'needs_input', 'incomplete', 'your_turn', 'suspect', 'waiting',
                        'slow', 'unknown', 'starting', 'progressing', 'idle', 'cancelled', 'completed'];
-export const attentions = ['needs_you', 'watch', 'working', 'resting'];
-export const attentionNames = { needs_you: 'Needs you', watch: 'Watch', working: 'Working', resting: 'Resting' };
+export const attentions = ['needs_you', 'ready', 'watch', 'working', 'resting'];
+export const attentionNames = { needs_you: 'Needs you', ready: 'Your turn', watch: 'Watch', working: 'Working', resting: 'Resting' };
 export const ends = ['failed', 'incomplete', 'cancelled', 'completed'];
 export const lifecycles = ['running', 'waiting', 'idle', ...ends];
 const trouble = new Set(['stuck', 'looping', 'silent', 'dead']);
 const order = new Map(states.map((word, at) => [word, at]));
-const names = { needs_input: 'needs input', blocked: 'waiting' };
+const names = { needs_input: 'needs input', your_turn: 'your turn', blocked: 'waiting' };
 
 export const hasEnded = (session) => ends.includes(session.lifecycle);
 export const needsYou = (session) => session.attention === 'needs_you';

@@ -1,6 +1,6 @@
 // The colours of the page, for what is drawn.
 
-const same = { idle: 'unknown', cancelled: 'unknown', completed: 'unknown', failed: 'stuck', incomplete: 'slow', needs_input: 'needs', waiting: 'blocked' };
+const same = { idle: 'unknown', cancelled: 'unknown', completed: 'unknown', failed: 'stuck', incomplete: 'slow', needs_input: 'needs', waiting: 'blocked', your_turn: 'blocked' };
 
 let known = new Map();
 for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)'])
@@ -18,7 +18,7 @@ export function palette() {
   };
 }
 
-const pale = { progressing: 0.55, starting: 0.45, slow: 0.7, idle: 0.35, completed: 0.35, cancelled: 0.35, unknown: 0.35 };
+const pale = { progressing: 0.55, starting: 0.45, slow: 0.7, idle: 0.35, your_turn: 0.35, completed: 0.35, cancelled: 0.35, unknown: 0.35 };
 
 /** How strong the colour of a state is drawn: those that need no look are pale, so that trouble is seen from afar. */
 export const paleness = (state) => pale[state] ?? 1;

@@ -6,7 +6,7 @@ const keys = {
   session: (row) => row.title.toLowerCase(),
   // Of those that need a person the one first that has waited longest; else what changed last.
   state: (row) => (attentions.indexOf(row.attention) * 100 + rank(row.state)) * 1e14 +
-    (attentions.indexOf(row.attention) < 2 ? row.stateSince : 1e13 - row.stateSince),
+    (attentions.indexOf(row.attention) <= attentions.indexOf('watch') ? row.stateSince : 1e13 - row.stateSince),
   doing: (row) => row.tool?.name ?? row.currentPhase ?? row.server?.state ?? '',
   iteration: (row) => row.iteration ?? -1,
   changes: (row) => row.stateChanges ?? -1,

@@ -172,7 +172,7 @@ function showAbout(session) {
     agent && el('span', {}, `Agent ${agent}`), session.directory && el('span', { title: labels.cwd }, session.directory),
     el('span', { class: 'id' }, session.sessionId), parent && el('span', {}, 'Child of ', el('a', { href: linkTo(parent) }, parent)),
     attempt > 1 && el('span', {}, `Attempt ${attempt}`), parts.labels].filter(Boolean));
-  parts.said.hidden = !lastMessage || !['resting', 'needs_you'].includes(session.attention);
+  parts.said.hidden = !lastMessage || !['resting', 'ready', 'needs_you'].includes(session.attention);
   put(parts.said, lastMessage);
   parts.labels.replaceChildren(...Object.entries(labels).map(([key, value]) => el('li', {}, `${key}: ${value}`)));
 }

@@ -18,6 +18,7 @@
 #include "ingest/bounded_text.h"
 #include "ingest/hook_members.h"
 #include "ingest/hook_table.h"
+#include "ingest/question.h"
 #include "ingest/turn_failure.h"
 #include "llm/provider.h"
 #include "privacy/content.h"
@@ -416,8 +417,11 @@ std::vector<Report> stop_reports(const std::string& name, const Members& members
     reports.push_back(make(ReportKind::user_input, {}, prompt_in(members)));
   auto answer =
       members.text({"last_assistant_message", "prompt_response", "last-assistant-message"});
+  auto question = closing_question(answer);
   if (!answer.empty()) reports.push_back(make(ReportKind::message, "assistant", std::move(answer)));
+  // The turn is over, and its person is asked.
   reports.push_back(complete_of(members));
+  if (!question.empty()) reports.push_back(wait_at({}, wait_reports::input, std::move(question)));
   return reports;
 }
 

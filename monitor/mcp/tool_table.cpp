@@ -52,7 +52,7 @@ json cut_text() {
 json agent_object() {
   auto schema = object_of({{"sessionId", of_type("string", "The session's id")},
                            {"state", of_type("string", "Its state in one word")},
-                           {"attention", of_type("string", "needs_you, watch, working or resting")},
+                           {"attention", of_type("string", "needs_you, ready, watch, working or resting")},
                            {"reason", nullable("string", "Why it is in that state")},
                            {"waitingFor", nullable("string", "What it waits for")},
                            {"waitProvider", nullable("string", "Whose limit that is")},

@@ -14,6 +14,7 @@
 #include "terminal/table.h"
 #include "text/time_left.h"
 #include "watchdog/health.h"
+#include "watchdog/report.h"
 #include "watchdog/terminal_text.h"
 
 namespace watchdog::monitor {
@@ -187,13 +188,17 @@ void print_pending(const json& document) {
                            counted_calls(turn["toolCallCount"]) +
                            (turn.value("aborting", false) ? ", asked to stop" : ""));
   }
+  // The newest call is the one for which it asks.
+  const bool asks = shown(document, "waitingFor") == wait_reports::approval;
+  std::size_t left = document["tools"].size();
   for (const auto& tool : document["tools"]) {
+    const bool is_asked = asks && --left == 0;
     const auto said = shown(tool, "message");
     const auto id = shown(tool, "callId");
     const auto call = shown(tool, "name") + " for " +
                       spoken(Millis{tool["elapsedMs"].get<std::int64_t>()}) +
                       (id == "–" ? "" : " (call " + id + ")");
-    print_fact(is_dead(document) ? "left open" : "running",
+    print_fact(is_dead(document) ? "left open" : is_asked ? "asks for" : "running",
                call + (said == "–" ? "" : ": " + said));
   }
   if (shown(document, "waitingFor") != "–") print_fact("waits for", wait_in_words(document));

@@ -129,7 +129,7 @@ std::string_view style_of(std::string_view word) {
   if (word == "slow" || word == "suspect" || word == "silent" || word == "incomplete")
     return "\x1b[33m";
   if (word == "needs_input") return "\x1b[1;33m";
-  if (word == "blocked" || word == "waiting") return "\x1b[34m";
+  if (word == "blocked" || word == "waiting" || word == "your_turn") return "\x1b[34m";
   if (word == "idle" || word == "cancelled") return "\x1b[90m";
   return {};
 }

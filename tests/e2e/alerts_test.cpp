@@ -52,6 +52,23 @@ TEST_F(Alerts, reach_a_webhook_with_what_a_person_wants_to_know) {
   EXPECT_EQ(server->get("/healthz").status, 200);
 }
 
+TEST_F(Alerts, name_the_folder_and_the_agent_as_people_do) {
+  Hook hook;
+  configure(webhook("team", hook), "needs_input_seconds = 0\n", "messages_max=10");
+  start();
+  const std::string id = "59a1682c-ea97-4fac-a983-11ccd0e9074f";
+  server->post(
+      "/api/autonomous/sessions",
+      json{{"sessionId", id}, {"agent", "claude-code"}, {"labels", {{"cwd", "/srv/parser/"}}}}
+          .dump());
+  server->report(id, R"({"kind":"wait","name":"approval","text":"Bash: npm ci"})");
+  const auto text = hook.wait_for(1)[0].body["text"].get<std::string>();
+  EXPECT_TRUE(text.starts_with("parser: Claude Code asks for permission: Waits for approval"))
+      << text;
+  EXPECT_NE(text.find(", session 59a1682c\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("npm"), std::string::npos) << "a command is content";
+}
+
 TEST_F(Alerts, are_written_as_slack_and_pagerduty_want_them) {
   Hook slack;
   Hook pager;

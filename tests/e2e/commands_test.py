@@ -39,8 +39,7 @@ def run(*words, **more):
 
 
 def commands():
-    listing = run("--help").stdout.split("Subcommands:\n")[1].split("\n\n")[0]
-    return re.findall(r"^  ([\w-]+) ", listing, re.MULTILINE)
+    return re.findall(r"^  ([a-z][\w-]*) ", run("--help").stdout, re.MULTILINE)
 
 
 class OfThemselves(unittest.TestCase):

@@ -89,7 +89,7 @@ def hooks_are_told(contract):
 
     outcome = sub_is(True)["outcome"]
     same("what was interrupted with it is over", (outcome["kind"], outcome["subject"]), ("cancelled", "parent"))
-    same("and is not waited for", soon("parent", lambda found: found["state"] == "idle")["state"], "idle")
+    same("and is not waited for", soon("parent", lambda found: found["state"] == "your_turn")["state"], "your_turn")
     hook("PreToolUse", "parent", "codex", agent_id="sub", tool_name="Read", tool_use_id="r2")
     same("unless it goes on", (sub_is(False)["attempt"], sub_is(False)["outcome"]), (2, None))
     hook("SessionEnd", "parent", "codex")

@@ -402,10 +402,10 @@ class Hooks(unittest.TestCase):
                 connection.request("GET", "/api/autonomous/progress/s")
                 return json.loads(connection.getresponse().read()).get("state")
 
-            hooks = (("SessionStart", {}, "unknown"), ("UserPromptSubmit", {"prompt": "Go"}, "starting"), ("Stop", {}, "idle"),
+            hooks = (("SessionStart", {}, "unknown"), ("UserPromptSubmit", {"prompt": "Go"}, "starting"), ("Stop", {}, "your_turn"),
                      ("SessionEnd", {"reason": "complete"}, "completed"),
                      ("UserPromptSubmit", {"prompt": "<system_notification>\nShell command completed\n</system_notification>"}, "starting"),
-                     ("Stop", {}, "idle"), ("SessionEnd", {"reason": "complete"}, "completed"))
+                     ("Stop", {}, "your_turn"), ("SessionEnd", {"reason": "complete"}, "completed"))
             for second, (event, more, then) in enumerate(hooks):
                 sent = {"hook_event_name": event, "session_id": "s", "timestamp": f"2026-11-27T14:24:{second + 10}.000Z", "cwd": "/src"}
                 subprocess.run(commands[event], shell=True, input=json.dumps(sent | more), text=True, check=True, capture_output=True, env=self.environment)

@@ -54,7 +54,7 @@ def telemetry_is_taken(contract):
         counts.append([len(events(row["sessionId"])) for row in ask("GET", SESSIONS, status=200)["sessions"]])
     same("told twice, it happened once", counts[0], counts[1])
     document = ask("GET", "/api/autonomous/progress/01a202d9-6d73-7250-b7bb-32a518cc6577", status=200)
-    same("Codex is at rest", (document["agent"], document["state"]), ("codex", "idle"))
+    same("Codex is at rest", (document["agent"], document["state"]), ("codex", "your_turn"))
     same("its tokens", document["budget"]["tokens"], 4380)
     document = ask("GET", "/api/autonomous/progress/85ad8770-8c2f-44a5-ac87-f8fe25bac694", status=200)
     same("Gemini CLI waits for a login", (document["state"], document["waitingFor"]), ("needs_input", "login"))

@@ -149,13 +149,13 @@ def alerted(receiver, last="fence"):
     return come()
 
 
-def alerted_with(trial, value, *events):
-    """Reports these events of `waits`, and then the failure of `fence`."""
+def alerted_with(trial, value, *events, comes_first=None, **others):
+    """Reports these events of `waits`, and then the failure of `fence`. `comes_first`: once there is an alert."""
     receiver = trial.hook()
-    trial.set(value)
+    trial.set(value, **others)
     monitor = trial.serve()
     monitor.report("waits", {"kind": "state_change", "type": "step"}, *events)
-    if trial.is_set:
+    if trial.is_set if comes_first is None else comes_first:
         receiver.wait()
     monitor.fail_session("fence")
     return alerted(receiver)
@@ -187,9 +187,14 @@ def alerts_blocked_seconds(trial):
     return alerted_with(trial, 0, {"kind": "wait", "waiting_for": "build"})
 
 
-@probe("alerts.needs_input_seconds", default=["fence"], other=["waits", "fence"])
+@probe("alerts.needs_input_seconds", default=["waits", "fence"], other=["fence"])
 def alerts_needs_input_seconds(trial):
-    return alerted_with(trial, 0, {"kind": "wait", "waiting_for": "approval"})
+    return alerted_with(trial, 3600, {"kind": "wait", "waiting_for": "approval"}, comes_first=not trial.is_set)
+
+
+@probe("alerts.idle_seconds", default=["fence"], other=["waits", "fence"])
+def alerts_idle_seconds(trial):
+    return alerted_with(trial, 0, {"kind": "idle"}, alerts__on=["idle", "failed"])
 
 
 def message(trial):
@@ -526,6 +531,24 @@ def proxy_keep_alive(trial):
         handler.wfile.write(b"0\r\n\r\n")
 
     trial.set("off", proxy__upstream=trial.fake(answer).url, proxy__probe=True)
+    with contextlib.closing(http.client.HTTPConnection(trial.serve().proxy(), timeout=PATIENCE_S)) as connection:
+        connection.request("POST", "/v1/chat/completions", json.dumps(chat()))
+        for line in connection.getresponse():
+            if line.startswith(b":"):
+                commented.set()
+    return "comments" if commented.is_set() else "nothing"
+
+
+@probe("proxy.assume_working_seconds", default="nothing", other="comments")
+def proxy_assume_working(trial):
+    """The server, which is not asked, says nothing until the client got a comment, or for two seconds."""
+    commented = threading.Event()
+
+    def answer(handler, body):
+        commented.wait(PATIENCE_S if trial.is_set else 2)
+        model("hi")(handler, body)
+
+    trial.set(600, proxy__upstream=trial.fake(answer).url, proxy__probe=False)
     with contextlib.closing(http.client.HTTPConnection(trial.serve().proxy(), timeout=PATIENCE_S)) as connection:
         connection.request("POST", "/v1/chat/completions", json.dumps(chat()))
         for line in connection.getresponse():

@@ -87,17 +87,17 @@ def lists_are_sorted_by_attention(contract):
         ask("POST", SESSIONS, {"sessionId": session, "agent": "sorted", "labels": {"cwd": "/home/me/gate"}}, status=201)
         contract.post(session, events)
     found = lambda query: [row["sessionId"] for row in ask("GET", f"{SESSIONS}?agent=sorted&{query}", status=200)["sessions"]]
-    same("those first that need a person", found("sort=attention"), ["asks", "queues", "calm", "through", "rests"][:3] + found("attention=resting&sort=attention"))
+    same("those first that need a person", found("sort=attention"), ["asks", "rests", "queues", "calm", "through"])
     same("by attention", sorted(found("attention=needs_you,watch")), ["asks", "queues"])
-    same("by state", sorted(found("state=needs_input,idle")), ["asks", "rests"])
+    same("by state", sorted(found("state=needs_input,your_turn")), ["asks", "rests"])
     same("by health", sorted(found("health=blocked,idle")), ["asks", "queues", "rests"])
     same("by its title", found("search=MEND%20THE"), ["asks"])
     same("by its directory", len(found("q=/home/me/gate")), 5)
     same("the newest first", found("attention=watch,working&sort=newest"), ["queues", "calm"])
     page = ask("GET", f"{SESSIONS}?agent=sorted&sort=attention&limit=2", status=200)
     same("how many there are", (len(page["sessions"]), page["total"], page["next"]), (2, 5, None))
-    page = ask("GET", f"{SESSIONS}?agent=sorted&attention=needs_you,watch,working,resting&limit=2", status=200)
-    rest = ask("GET", f"{SESSIONS}?agent=sorted&attention=needs_you,watch,working,resting&after={page['next']}", status=200)
+    page = ask("GET", f"{SESSIONS}?agent=sorted&attention=needs_you,ready,watch,working,resting&limit=2", status=200)
+    rest = ask("GET", f"{SESSIONS}?agent=sorted&attention=needs_you,ready,watch,working,resting&after={page['next']}", status=200)
     same("a page follows", [row["sessionId"] for row in page["sessions"] + rest["sessions"]], found("limit=100"))
     documents = ask("GET", f"{PROGRESS}?agent=sorted&sort=attention", status=200)["sessions"]
     same("documents likewise", [document["sessionId"] for document in documents], found("sort=attention"))
@@ -105,7 +105,7 @@ def lists_are_sorted_by_attention(contract):
     same("what it is called", [row[key] for key in ("title", "shortId", "directory", "lastMessage")], ["Mend the gate", "asks", "gate", "So it is."])
     after = ask("GET", SUMMARY, status=200)
     same("counted", {word: after["states"][word] - before["states"][word] for word in after["states"] if after["states"][word] != before["states"][word]},
-         {"needs_input": 1, "waiting": 1, "idle": 1, "progressing": 1, "completed": 1})
+         {"needs_input": 1, "waiting": 1, "your_turn": 1, "progressing": 1, "completed": 1})
     same("in all", (after["total"] - before["total"], sum(after["attention"].values()), sum(after["states"].values())), (5, after["total"], after["total"]))
     for query, status, field in (("attention=me", 422, "attention"), ("state=blocked", 422, "state"), ("sort=size", 422, "sort"),
                                  ("sort=attention&after=3", 422, "after"), ("q=a&search=b", 400, "search")):

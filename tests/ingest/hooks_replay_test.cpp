@@ -260,7 +260,7 @@ TEST(HooksReplay, time_makes_neither_an_approval_nor_a_delivered_result_trouble)
   replayed.post(claude("PostToolUse", call));
   EXPECT_EQ(replayed.state(), "progressing");
   replayed.post(claude("Stop", {{"last_assistant_message", "Done."}}));
-  expect_for(2h, "idle");
+  expect_for(2h, "your_turn");
 }
 
 TEST(HooksReplay, a_failure_closes_the_calls_that_it_leaves) {
@@ -294,7 +294,7 @@ TEST(HooksReplay, opencode_that_tries_again_waits_until_then_and_goes_on) {
   EXPECT_EQ(replayed.state(), "starting");
   replayed.post(bus("session.status", {{"status", {{"type", "retry"}, {"message", "no"}}}}));
   replayed.post(bus("session.status", {{"status", {{"type", "idle"}}}}));
-  EXPECT_EQ(replayed.state(), "idle") << "it gave up";
+  EXPECT_EQ(replayed.state(), "your_turn") << "it gave up";
 }
 
 TEST(HooksReplay, opencode_errors_show_what_the_agent_waits_for) {
@@ -307,7 +307,7 @@ TEST(HooksReplay, opencode_errors_show_what_the_agent_waits_for) {
        "waiting",
        "quota"},
       {{{"name", "UnknownError"}, {"data", {{"message", "refused"}}}}, "needs_input", "input"},
-      {{{"name", "MessageAbortedError"}, {"data", {{"message", "Aborted"}}}}, "idle", ""},
+      {{{"name", "MessageAbortedError"}, {"data", {{"message", "Aborted"}}}}, "your_turn", ""},
   };
   for (const auto& [error, state, waits_for] : rows) {
     Replayed replayed(HookAgent::opencode);
@@ -466,9 +466,9 @@ std::vector<PeerFault> faults_with_claude_code() {
       {"a finished turn shown as working",
        claude_code,
        {prompt, call, claude("PostToolUse", bash), stop},
-       "idle",
+       "your_turn",
        0},
-      {"idle_prompt taken for a permission", claude_code, {prompt, stop, reminder}, "idle", 0},
+      {"idle_prompt taken for a permission", claude_code, {prompt, stop, reminder}, "your_turn", 0},
       {"permission_prompt taken for idleness",
        claude_code,
        {prompt, call, permission},
@@ -482,7 +482,7 @@ std::vector<PeerFault> faults_with_claude_code() {
       {"the last subagent ends after the stop",
        claude_code,
        {prompt, subagent("SubagentStart"), stop, subagent("SubagentStop")},
-       "idle",
+       "your_turn",
        0},
       {"AskUserQuestion shown as work",
        claude_code,
@@ -530,7 +530,7 @@ std::vector<PeerFault> faults_with_other_agents() {
       {"Interrupt leaves calls open",
        HookAgent::codex,
        {prompt, call, claude("Interrupt")},
-       "idle",
+       "your_turn",
        0},
   };
 }

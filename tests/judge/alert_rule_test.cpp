@@ -19,7 +19,10 @@ const Instant start{Millis{1'000'000}};
 /// `notices_of` returns the alerts, each as `SECOND:WORD`. A recovery has a `-` before the word.
 class Line {
  public:
-  explicit Line(AlertRules rules = {}) : rules_(std::move(rules)) {}
+  /// The lines count in minutes.
+  explicit Line(AlertRules rules = {}) : rules_(std::move(rules)) {
+    if (rules_.needs_input_for == AlertRules{}.needs_input_for) rules_.needs_input_for = 60s;
+  }
 
   std::string notices_of(const std::string& text) {
     std::istringstream words(text);
@@ -131,7 +134,7 @@ TEST(AlertRule, reports_a_wait_for_a_person_after_a_minute) {
     EXPECT_EQ(Line().notices_of(line), notices_of) << line;
   }
   EXPECT_EQ(Line({.hold = 300s}).notices_of("needs_input +61"), "60:needs_input");
-  EXPECT_EQ(Line({.needs_input_for = 5s}).notices_of("needs_input +6"), "5:needs_input");
+  EXPECT_EQ(Line({.needs_input_for = 7s}).notices_of("needs_input +8"), "7:needs_input");
   EXPECT_EQ(Line({.on = {AlertCause::blocked}}).notices_of("needs_input +61"), "60:needs_input");
   EXPECT_EQ(Line({.on = {AlertCause::needs_input}}).notices_of("blocked +9999 needs_input +61"),
             "10059:needs_input");
@@ -250,6 +253,25 @@ TEST(AlertRule, forgets_sessions_that_are_calm) {
   line.notices_of("stuck +1 progressing");
   EXPECT_FALSE(line.state().is_forgettable(start + 10s, {.flap_window = 10s}));
   EXPECT_TRUE(line.state().is_forgettable(start + 11s, {.flap_window = 10s}));
+}
+
+TEST(AlertRule, a_finished_turn_is_alerted_where_it_is_wanted_and_its_end_is_not) {
+  const auto notices_of = [](const std::string& line) {
+    return Line({.on = {AlertCause::idle, AlertCause::looping, AlertCause::blocked}})
+        .notices_of(line);
+  };
+  EXPECT_EQ(notices_of("idle +119 progressing +500"), "");
+  EXPECT_EQ(notices_of("idle +121 progressing +500"), "120:idle");
+  EXPECT_EQ(notices_of("idle +121 completed +500"), "120:idle");
+  EXPECT_EQ(notices_of("looping +5 idle +500"), "0:looping 5:-idle 125:idle");
+  EXPECT_EQ(notices_of("idle +121 needs_input +61"), "120:idle 181:needs_input");
+  EXPECT_EQ(notices_of("idle +121 progressing +9 idle +121"), "120:idle 250:idle");
+  std::string turns;
+  for (int turn = 0; turn < 9; ++turn) turns += "idle +121 progressing +1 ";
+  EXPECT_EQ(notices_of(turns).find('~'), std::string::npos) << "turns do not flap";
+  EXPECT_EQ(Line().notices_of("idle +9999 silent +9999"), "") << "by default";
+  EXPECT_EQ(Line({.on = {AlertCause::silent}}).notices_of("silent +5 progressing"),
+            "0:silent 5:-progressing");
 }
 
 TEST(AlertRule, holds_its_promises_whatever_happens) {

@@ -39,7 +39,8 @@ TEST(Attention, every_session_has_one_state_and_one_group) {
       {{L::running, H::blocked}, S::needs_input, A::needs_you},  // by a model's opinion
       {{L::running, H::silent}, S::silent, A::needs_you},
       {{L::running, H::dead}, S::dead, A::needs_you},
-      {{L::idle, H::idle}, S::idle, A::resting},
+      {{L::idle, H::idle}, S::your_turn, A::ready},
+      {{L::idle, H::idle, "", true}, S::idle, A::resting},
       {{L::idle, H::dead}, S::dead, A::needs_you},
       {{L::waiting, H::blocked, "approval"}, S::needs_input, A::needs_you},
       {{L::waiting, H::blocked, "input"}, S::needs_input, A::needs_you},
@@ -89,6 +90,7 @@ TEST(Attention, every_combination_has_the_state_of_the_table) {
           std::string_view state = condition;
           if (health == HealthKind::blocked)
             state = life != "waiting" || is_person ? "needs_input" : "waiting";
+          if (health == HealthKind::idle && !settled) state = "your_turn";
           if (is_end(lifecycle)) state = life;
           const auto one_of = [&](std::initializer_list<std::string_view> words) {
             return std::ranges::find(words, state) != words.end();
@@ -98,6 +100,7 @@ TEST(Attention, every_combination_has_the_state_of_the_table) {
               : one_of({"needs_input", "stuck", "looping", "dead", "silent"}) ? "needs_you"
               : state == "waiting" && waits[wait] == "children"               ? "working"
               : one_of({"suspect", "waiting"})                                ? "watch"
+              : state == "your_turn"                                          ? "ready"
               : one_of({"idle", "completed", "cancelled"})                    ? "resting"
                                                                               : "working";
           const auto standing = standing_of({lifecycle, health, waits[wait], settled});
@@ -145,6 +148,18 @@ TEST(Attention, a_failed_end_needs_a_person_for_a_day) {
   const auto at = agent.judged.history.notes->outcome_at;
   EXPECT_EQ(standing_of(agent.judged, at + 24h - 1ms).attention, Attention::needs_you);
   EXPECT_EQ(standing_of(agent.judged, at + 24h).attention, Attention::resting);
+}
+
+TEST(Attention, a_finished_turn_is_a_persons_for_a_day_and_not_a_parents) {
+  Agent agent;
+  agent.kind(ReportKind::idle);
+  const auto at = agent.judged.health_since;
+  EXPECT_EQ(standing_of(agent.judged, at + 24h - 1ms).state, SessionState::your_turn);
+  EXPECT_EQ(standing_of(agent.judged, at + 24h).state, SessionState::idle);
+  EXPECT_EQ(standing_of(agent.judged, at, Family::child).attention, Attention::resting);
+  Agent busy;
+  busy.kind(ReportKind::idle, std::string(idle_reports::goes_on));
+  EXPECT_EQ(standing_of(busy.judged, busy.judged.health_since).state, SessionState::idle);
 }
 
 TEST(Idle, a_complete_answer_is_idle_whatever_came_before) {

@@ -72,9 +72,9 @@ async function report(id, events) {
 const several = (count, name, run) => Array.from({ length: count }, (_, at) => () => run(`${name}-${at}`));
 const calm = [
   ...several(2, 'claude-done', (id) => replay('claude-code', id, whole('claude-code-waits'))),
-  ...several(2, 'claude-rests', (id) => replay('claude-code', id, until('claude-code-waits', 'idle'))),
+  ...several(2, 'claude-rests', (id) => replay('claude-code', id, until('claude-code-waits', 'your_turn'))),
   ...several(3, 'codex-done', (id) => replay('codex', id, whole('codex-tools'))),
-  ...several(2, 'codex-rests', (id) => replay('codex', id, until('codex-tools', 'idle'))),
+  ...several(2, 'codex-rests', (id) => replay('codex', id, until('codex-tools', 'your_turn'))),
   ...several(3, 'gemini-done', (id) => replay('gemini-cli', id, whole('gemini-tools'))),
   ...several(3, 'opencode-rests', (id) => replay('opencode', id, whole('opencode-tools'))),
   ...several(2, 'cursor-rests', (id) => replay('cursor', id, documented('cursor', 'idle'))),

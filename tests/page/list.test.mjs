@@ -145,7 +145,7 @@ onPage('a reason of two lines is not cut at 1280 px', { path: '/?q=wordy' }, asy
 });
 
 onPage('the word of no state is cut at any width', { path: '/?sort=session' }, async (page) => {
-  const all = ['dead', 'stuck', 'looping', 'silent', 'failed', 'needs input', 'incomplete', 'suspect', 'waiting',
+  const all = ['dead', 'stuck', 'looping', 'silent', 'failed', 'needs input', 'incomplete', 'your turn', 'suspect', 'waiting',
                'slow', 'unknown', 'starting', 'progressing', 'idle', 'cancelled', 'completed'];
   for (const width of [390, 700, 1000, 1200, 1280, 1620, 1920, 2560]) {
     await page.setViewportSize({ width, height: 900 });

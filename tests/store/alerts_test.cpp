@@ -206,7 +206,7 @@ TEST_F(Alerting, a_wait_for_a_person_is_notified_after_a_minute_even_if_it_follo
   EXPECT_EQ(reported(), "");
   ASSERT_TRUE(say(*store, "w", {approval}).ok());
   look();
-  pass(58s);
+  pass(3s);
   EXPECT_EQ(reported(), "");
   restart();
   pass(3s);
@@ -374,6 +374,38 @@ TEST_F(Alerting, alerts_go_with_their_session_and_with_time) {
   recover("s");
   EXPECT_EQ(reported(), "s:-progressing") << "what was told is still known";
   EXPECT_GT(alerts()[0].id, 3) << "no id is used again";
+}
+
+TEST_F(Alerting, a_new_channel_gets_the_troubles_that_are_open) {
+  rules.channels = {};
+  open();
+  for (const auto* session : {"open", "over", "known"}) get_stuck(session);
+  recover("over");
+  const auto known = alerts().back();
+  ASSERT_EQ(known.session, "open") << "the newest comes first";
+  std::int64_t id = 0;
+  for (const auto& alert : alerts())
+    if (alert.session == "known") id = alert.id;
+  ASSERT_TRUE(AlertActs(*store).acknowledge(id, "ada").ok());
+  pass(120s);
+  EXPECT_EQ(next("a"), Ids{});
+  rules.channels = {"a"};
+  restart();
+  pass(2s);
+  EXPECT_EQ(next("a"), Ids{known.id});
+  sent("a", {known.id});
+  restart();
+  pass(2s);
+  EXPECT_EQ(next("a"), Ids{}) << "once, however often it starts";
+  rules.channels = {"a", "b"};
+  restart();
+  pass(2s);
+  EXPECT_EQ(next("b"), Ids{known.id});
+  clock.advance(25h);
+  rules.channels = {"a", "b", "c"};
+  restart();
+  pass(2s);
+  EXPECT_EQ(next("c"), Ids{}) << "a day later it is no news";
 }
 
 TEST_F(Alerting, restarts_do_not_change_the_notifications) {

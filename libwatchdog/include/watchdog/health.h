@@ -141,7 +141,7 @@ inline constexpr std::string_view detector_version = "11";
 
 /// The causes of an alert. `blocked` is a wait that lasts; `needs_input` one that only a person
 /// ends; `quota` one for the end of a limit. `quiet` is a running session in which nothing has
-/// moved for long.
+/// moved for long. `idle` is a finished turn that is its person's.
 enum class AlertCause : std::uint8_t {
   stuck,
   looping,
@@ -152,14 +152,16 @@ enum class AlertCause : std::uint8_t {
   needs_input,
   quota,
   suspect,
-  quiet
+  quiet,
+  idle,
+  silent
 };
 
 template <>
 struct Names<AlertCause> {
   static constexpr std::string_view all[] = {"stuck",   "looping",    "blocked",     "dead",
                                              "failed",  "incomplete", "needs_input", "quota",
-                                             "suspect", "quiet"};
+                                             "suspect", "quiet",      "idle",        "silent"};
 };
 
 /// A reason that may leave the machine, and the agent's own texts that belong to it. A plain value.
@@ -255,7 +257,9 @@ struct AlertRules {
   Millis hold{0};                 ///< How long a running session's trouble must last first.
   Millis blocked_for{1'800'000};  ///< How long a declared wait may last without an alert.
   /// How long it may wait for a person, or for quota, without an alert.
-  Millis needs_input_for{60'000};
+  Millis needs_input_for{5'000};
+  /// How long a finished turn may wait for its person without an alert.
+  Millis idle_for{120'000};
   /// With more changes than this (0: no limit) within `flap_window` a session is flapping. Three
   /// troubles that each end within 10 minutes are one trouble for a person.
   int flap_changes = 6;

@@ -198,6 +198,9 @@ struct ProxySettings {
   /// own. Clients give up after 30 s at the earliest.
   Millis keep_alive_after{10'000};
   Millis keep_alive_every{10'000};        ///< Between two of these.
+  /// How long keep-alives go on for a server that shows nothing: its owner vouches for it. A sign
+  /// that it hangs ends them all the same. 0: not at all.
+  Millis assume_working{0};
   HungAnswer on_hung = HungAnswer::wait;  ///< See HungAnswer.
   bool probe = true;                      ///< Ask the server about its state.
   /// At first; up to 7.5 times longer while nothing changes. A person who watches sees each step of

@@ -134,7 +134,7 @@ void write_turn(JsonWriter& out, const OpenTurn& turn, const OpenCall* running, 
 }
 
 Description description_of(const SessionSpec& spec) {
-  Description description{.agent = spec.agent};
+  Description description{.agent = spec.agent, .family = family_of(spec)};
   const auto& given = spec.title.empty() ? spec.task : spec.title;
   const auto begin = std::min(given.find_first_not_of(" \t\r\n"), given.size());
   const auto line =
@@ -161,7 +161,8 @@ std::string title_of(std::string_view session_id, const Description& description
                      const Words& words) {
   if (!description.title.empty()) return description.title;
   if (!words.prompt.empty()) return words.prompt;
-  const auto& [members, agent, title, directory] = description;
+  const auto& agent = description.agent;
+  const auto& directory = description.directory;
   if (agent.empty() && directory.empty()) return std::string(short_id(session_id));
   return agent + (agent.empty() || directory.empty() ? "" : " in ") + directory;
 }
@@ -243,7 +244,7 @@ std::string progress_document(std::string_view session_id, const Case& judged,
   out.field("iteration", history.iteration).key("server");
   write_server(out, judged, now, wall);
 
-  const auto standing = standing_of(judged, wall);
+  const auto standing = standing_of(judged, wall, description.family);
   out.field("state", name_of(standing.state)).field("attention", name_of(standing.attention));
   out.field("stateSince", standing_since(judged, now, wall).time_since_epoch().count());
   out.field("lifecycle", name_of(history.lifecycle)).field("health", name_of(health.kind));

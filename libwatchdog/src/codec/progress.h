@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "judge/attention.h"
 #include "text/json_writer.h"
 #include "watchdog/health.h"
 #include "watchdog/session.h"
@@ -20,10 +21,14 @@ struct Description {
   std::string agent{};
   std::string title{};      ///< Its owner's title for it, else its task. Empty: none was given.
   std::string directory{};  ///< The last component of the one that it works in. Empty: not known.
+  Family family = Family::root;
 
   friend bool operator==(const Description&, const Description&) = default;
 };
 [[nodiscard]] Description description_of(const SessionSpec& spec);
+[[nodiscard]] inline Family family_of(const SessionSpec& spec) {
+  return spec.parent.empty() ? Family::root : Family::child;
+}
 
 /// The session's name for people. It is its owner's title or task, else the first line of its first
 /// prompt, else its agent and directory, else its short id.

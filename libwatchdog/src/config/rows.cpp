@@ -245,6 +245,10 @@ constexpr std::array rows_in_order{
         at<&Settings::alerts, &AlertSettings::rules, &AlertRules::needs_input_for>,
         {0, year_seconds},
         "Seconds that a session may wait for a person, or for quota, before it is alerted."},
+    Row{"alerts.idle_seconds",
+        at<&Settings::alerts, &AlertSettings::rules, &AlertRules::idle_for>,
+        {0, year_seconds},
+        "Seconds after which a finished turn is alerted, if alerts.on names idle."},
     Row{"alerts.channels.*.type",
         channel<&AlertChannel::type>,
         {},
@@ -415,11 +419,16 @@ constexpr std::array rows_in_order{
     Row{"proxy.keep_alive",
         at<&Settings::proxy, &ProxySettings::keep_alive>,
         {},
-        "Keep-alives for clients while their model server works: comments, pieces without content, "
-        "comments and blanks before answers in one piece (errors then come with status 200), or "
-        "none.",
+        "Keep-alives for clients while their model server works: comment (comments of a stream), "
+        "empty_delta (pieces without content), whitespace (also blanks before an answer in one "
+        "piece; errors then come with status 200), or off.",
         {},
         "--keep-alive"},
+    Row{"proxy.assume_working_seconds",
+        at<&Settings::proxy, &ProxySettings::assume_working>,
+        {0, day_seconds},
+        "Seconds without a byte from the server for which keep-alives go on although nothing shows "
+        "whether it works. You vouch for it: clients of a hung server wait that much longer."},
     Row{"proxy.on_hung",
         at<&Settings::proxy, &ProxySettings::on_hung>,
         {},

@@ -23,10 +23,12 @@ int gravity(AlertCause cause) {
       return 0;
     case AlertCause::blocked:
     case AlertCause::quota:
+    case AlertCause::idle:
       return 1;
     case AlertCause::stuck:
     case AlertCause::looping:
     case AlertCause::needs_input:
+    case AlertCause::silent:
       return 2;
     case AlertCause::dead:
     case AlertCause::failed:
@@ -42,12 +44,12 @@ constexpr Millis quiet_hold{600'000};
 
 bool is_wait(AlertCause cause) {
   return cause == AlertCause::blocked || cause == AlertCause::needs_input ||
-         cause == AlertCause::quota;
+         cause == AlertCause::quota || cause == AlertCause::idle;
 }
 
 /// While the session waits, only the kept word says for what.
 AlertCause cause_of_wait(const AlertState& state) {
-  for (const auto cause : {AlertCause::needs_input, AlertCause::quota})
+  for (const auto cause : {AlertCause::needs_input, AlertCause::quota, AlertCause::idle})
     if (state.word == name_of(cause)) return cause;
   return AlertCause::blocked;
 }
@@ -55,8 +57,10 @@ AlertCause cause_of_wait(const AlertState& state) {
 /// Returns when the session's present wait becomes a trouble.
 Instant ripe_at(const AlertState& state, const AlertRules& rules) {
   if (state.blocked_since == never) return never;
-  const bool is_other = cause_of_wait(state) == AlertCause::blocked;
-  return state.blocked_since + (is_other ? rules.blocked_for : rules.needs_input_for);
+  const auto cause = cause_of_wait(state);
+  return state.blocked_since + (cause == AlertCause::blocked ? rules.blocked_for
+                                : cause == AlertCause::idle  ? rules.idle_for
+                                                             : rules.needs_input_for);
 }
 
 bool may_pass(AlertCause cause) {
@@ -129,6 +133,8 @@ std::optional<AlertNotice> turn(AlertState& state, const Condition& now, const A
   const auto trouble = calm ? std::nullopt : std::optional(now.cause);
   if (trouble == state.trouble) return std::nullopt;
   const bool changed = calm || !state.trouble;
+  // Turns come and go; that is no flapping.
+  const bool is_turn = trouble == AlertCause::idle || state.trouble == AlertCause::idle;
   if (changed || gravity(*trouble) > gravity(*state.trouble)) {
     state.since = now.tick;
     state.at = now.at;
@@ -137,7 +143,7 @@ std::optional<AlertNotice> turn(AlertState& state, const Condition& now, const A
   state.word = now.word;
   state.reason = now.reason;
   state.detail = now.detail;
-  if (changed && is_change_too_many(state, now.tick, rules) && !state.flapping &&
+  if (changed && !is_turn && is_change_too_many(state, now.tick, rules) && !state.flapping &&
       !state.acknowledged && state.snoozed_until <= now.tick) {
     return flapping_notice(state, rules);
   }
@@ -156,7 +162,10 @@ Condition condition_of(const Health& health, const AlertRules& rules, AlertCause
   Condition condition{.word = std::string(name_of(health.kind))};
   switch (health.kind) {
     case HealthKind::silent:
-      return condition;  // this is not a recovery, whatever was before
+      // This is not a recovery, whatever was before.
+      if (!rules.wants(AlertCause::silent)) return condition;
+      condition.cause = AlertCause::silent;
+      break;
     case HealthKind::suspect:
       if (!rules.wants(AlertCause::suspect)) return condition;  // likewise
       condition.cause = AlertCause::suspect;
@@ -180,6 +189,11 @@ Condition condition_of(const Health& health, const AlertRules& rules, AlertCause
       break;
     case HealthKind::dead:
       condition.cause = AlertCause::dead;
+      break;
+    case HealthKind::idle:
+      condition.kind = Condition::Kind::calm;
+      if (!rules.wants(AlertCause::idle)) return condition;
+      condition.cause = AlertCause::idle;
       break;
     default:
       condition.kind = Condition::Kind::calm;
@@ -260,7 +274,10 @@ std::optional<AlertNotice> next_due_notice(AlertState& state, Instant now,
       state.alerted.reset();  // the rest of it is alerted once more
       if (!state.trouble) state.reason = "Calm again: " + state.reason;
     } else if (!state.trouble && state.episode != never) {
-      return recovery_notice(state);
+      const bool was_turn = state.alerted == AlertCause::idle;
+      auto recovered = recovery_notice(state);
+      // Its person has taken the turn, and knows it.
+      if (!was_turn) return recovered;
     } else {
       return trouble_notice(state);
     }

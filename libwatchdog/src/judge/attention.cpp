@@ -41,7 +41,7 @@ SessionState state_of(const StandingFacts& facts) noexcept {
     case HealthKind::dead:
       return SessionState::dead;
     case HealthKind::idle:
-      return SessionState::idle;
+      return facts.settled ? SessionState::idle : SessionState::your_turn;
     case HealthKind::blocked:
       break;
   }
@@ -71,6 +71,15 @@ bool waits_for_person(const History& history) noexcept {
   return history.lifecycle != Lifecycle::waiting || is_for_person(history.notes->waiting_for);
 }
 
+bool is_turn_of_person(const History& history) noexcept {
+  if (history.lifecycle != Lifecycle::idle) return false;
+  const auto& notes = *history.notes;
+  if (!notes.idle_why.empty()) return !notes.idle_why.starts_with(idle_reports::goes_on);
+  return std::ranges::any_of(history.sources, [](const SourceNote& source) {
+    return source.origin != ReportOrigin::proxy && source.origin != ReportOrigin::monitor;
+  });
+}
+
 Attention attention_of(SessionState state) noexcept {
   switch (state) {
     case SessionState::dead:
@@ -84,6 +93,8 @@ Attention attention_of(SessionState state) noexcept {
     case SessionState::suspect:
     case SessionState::waiting:
       return Attention::watch;
+    case SessionState::your_turn:
+      return Attention::ready;
     case SessionState::idle:
     case SessionState::cancelled:
     case SessionState::completed:
@@ -108,14 +119,18 @@ Standing standing_of(const StandingFacts& facts) noexcept {
   return {state, attention_of(state)};
 }
 
-Standing standing_of(const Case& judged, WallTime wall) noexcept {
+Standing standing_of(const Case& judged, WallTime wall, Family family) noexcept {
   const auto& history = judged.history;
   const auto& notes = *history.notes;
+  const bool is_settled =
+      notes.outcome ? notes.acknowledged || wall - notes.outcome_at >= end_fresh_for
+                    : family == Family::child || !is_turn_of_person(history) ||
+                          wall - judged.health_since >= end_fresh_for;
   return standing_of(
       {.lifecycle = history.lifecycle,
        .health = judged.health.kind,
        .waits_for = notes.waiting_for,
-       .settled = notes.outcome && (notes.acknowledged || wall - notes.outcome_at >= end_fresh_for),
+       .settled = is_settled,
        .quiet = judged.health.pattern == Pattern::quiet});
 }
 

@@ -15,6 +15,7 @@ namespace watchdog {
 /// The party that must act next, the most urgent first.
 enum class Attention : std::uint8_t {
   needs_you,  ///< a person
+  ready,      ///< a person, when it suits: the turn is over
   watch,      ///< perhaps a person, later
   working,    ///< the agent
   resting     ///< nobody
@@ -22,7 +23,8 @@ enum class Attention : std::uint8_t {
 
 template <>
 struct Names<Attention> {
-  static constexpr std::string_view all[] = {"needs_you", "watch", "working", "resting"};
+  static constexpr std::string_view all[] = {"needs_you", "ready", "watch", "working",
+                                             "resting"};
 };
 
 /// The state of a session, the most severe first within its attention.
@@ -34,6 +36,7 @@ enum class SessionState : std::uint8_t {
   failed,
   needs_input,  ///< waits for a person: approval, an answer, a login
   incomplete,
+  your_turn,  ///< its turn is over, and nothing goes on
   suspect,
   waiting,  ///< for quota, the model's server, its children, the next try
   slow,
@@ -48,9 +51,9 @@ enum class SessionState : std::uint8_t {
 template <>
 struct Names<SessionState> {
   static constexpr std::string_view all[] = {
-      "dead",        "stuck",   "looping",   "silent",   "failed",  "needs_input",
-      "incomplete",  "suspect", "waiting",   "slow",     "unknown", "starting",
-      "progressing", "idle",    "cancelled", "completed"};
+      "dead",       "stuck",       "looping", "silent",    "failed",   "needs_input",
+      "incomplete", "your_turn",   "suspect", "waiting",   "slow",     "unknown",
+      "starting",   "progressing", "idle",    "cancelled", "completed"};
 };
 
 /// State and attention. A plain value.
@@ -66,11 +69,14 @@ struct StandingFacts {
   Lifecycle lifecycle = Lifecycle::running;
   HealthKind health = HealthKind::unknown;
   std::string_view waits_for{};  ///< While it waits: what for, see wait_reports.
-  bool settled = false;          ///< Its end was acknowledged, or is older than `end_fresh_for`.
+  /// Nobody needs to act on its end, or on the end of its turn: it was acknowledged, is older than
+  /// `end_fresh_for`, or something goes on after the turn.
+  bool settled = false;
   bool quiet = false;            ///< Nothing shows that it works, see Pattern::quiet.
 };
 
-/// How long a failed end needs a person if nobody acknowledges it.
+/// How long a failed end needs a person if nobody acknowledges it, and how long a finished turn is
+/// ready for its person. Two minutes would be over when a person is back from lunch.
 inline constexpr Millis end_fresh_for{86'400'000};
 
 /// Returns true if only a person can end a wait of this name.
@@ -80,13 +86,24 @@ inline constexpr Millis end_fresh_for{86'400'000};
 /// on by itself.
 [[nodiscard]] bool waits_for_person(const History& history) noexcept;
 
+/// Whose child a session is.
+enum class Family : std::uint8_t {
+  root,  ///< nobody's: a person speaks with it
+  child  ///< a session's, which gives it the next task
+};
+
+/// Returns true if the turn is over and the next step is a person's: nothing goes on without the
+/// model, and not only a relay saw its requests, which may be those of a program.
+[[nodiscard]] bool is_turn_of_person(const History& history) noexcept;
+
 /// Of a session in this state; of a failed or incomplete end while nobody acknowledged it.
 [[nodiscard]] Attention attention_of(SessionState state) noexcept;
 
 /// Pure.
 [[nodiscard]] Standing standing_of(const StandingFacts& facts) noexcept;
 /// Returns the standing of a judged session at `wall`.
-[[nodiscard]] Standing standing_of(const Case& judged, WallTime wall) noexcept;
+[[nodiscard]] Standing standing_of(const Case& judged, WallTime wall,
+                                   Family family = Family::root) noexcept;
 /// Why its state is what it is: of one that ended how, else why its health is.
 [[nodiscard]] std::string reason_of(const Case& judged, Instant now);
 /// When its state began. `now` and `wall` are the same moment on both clocks.

@@ -49,6 +49,9 @@ class LiveSessions {
   [[nodiscard]] const LiveSession* find(std::string_view id) const;
   /// The one that started this session. Null: none, or it is not in memory.
   [[nodiscard]] const LiveSession* parent_of(SessionKey session) const;
+  [[nodiscard]] Family family_of(SessionKey session) const {
+    return parents_.contains(session) ? Family::child : Family::root;
+  }
   /// The keys of the sessions that it started, newest first, at most `children_max`.
   [[nodiscard]] std::vector<SessionKey> children_of(std::string_view id) const;
   /// Those that have open turns, oldest first.

@@ -36,7 +36,7 @@ std::string Observer::State::situation(const Case& judged, Instant then) {
 void Observer::State::settle(LiveSession& session, bool changed) {
   const auto key = session.judged.session;
   families.note(session);
-  tallies.count(session.counted, Tally::part_of(session.judged));
+  tallies.count(session.counted, Tally::part_of(session.judged, sessions.family_of(key)));
   sessions.note_turns(session);
   const bool has_ended = is_end(session.judged.history.lifecycle);
   if (changed || has_ended || session.since_snapshot >= snapshot_events) {
@@ -169,7 +169,12 @@ Result<Instant> Observer::State::look() {
   // Sessions whose alerts are due may be better by what was not read yet.
   if (!unread.empty()) return store.now();
   if (!options.alerts) return schedule.first();
-  const auto alert = AlertActs(store).next_due(*options.alerts);
+  AlertActs alerts(store);
+  if (!knows_channels) {
+    if (auto given = alerts.give_to_new_channels(*options.alerts); !given) return given.error();
+    knows_channels = true;
+  }
+  const auto alert = alerts.next_due(*options.alerts);
   return alert ? std::min(schedule.first(), *alert) : alert;
 }
 

@@ -70,6 +70,7 @@ struct Observer::State {
   };
   std::unordered_map<SessionKey, Foreign> foreign;  ///< Sessions of other monitors.
   TallyExchange tallies;
+  bool knows_channels = false;  ///< Channels that are new have got the open troubles.
 
   bool incomplete = false;  ///< Memory may be wrong: everything is read once more.
   /// Sessions that this monitor judges and has not read yet; others judged them before.

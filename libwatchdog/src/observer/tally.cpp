@@ -30,15 +30,36 @@ bool read_counts(const nlohmann::json& array, std::array<std::int64_t, size>& co
   return true;
 }
 
+/// Of a monitor of an earlier version nothing is read: its sessions count once it is updated.
+bool read_attentions(const nlohmann::json& json, Tally& tally) {
+  const auto attentions = json.find("attentions");
+  const auto hours = json.find("readyByHour");
+  if (attentions == json.end() || hours == json.end() || !hours->is_array()) return false;
+  if (!read_counts(*attentions, tally.attentions)) return false;
+  for (const auto& hour : *hours) {
+    std::array<std::int64_t, 2> pair{};
+    if (!read_counts(hour, pair)) return false;
+    tally.ready_by_hour[pair[0]] += pair[1];
+  }
+  return true;
+}
+
+std::int64_t hour_of(WallTime at) {
+  return std::chrono::floor<std::chrono::hours>(at).time_since_epoch().count();
+}
+
 }  // namespace
 
-std::optional<Tally::Part> Tally::part_of(const Case& judged) {
+std::optional<Tally::Part> Tally::part_of(const Case& judged, Family family) {
   const auto lifecycle = judged.history.lifecycle;
   if (is_end(lifecycle)) return std::nullopt;
-  const auto state = standing_of(judged, WallTime{}).state;
+  // Nothing is old at the beginning of time; `attentions_at` says what is.
+  const auto [state, attention] = standing_of(judged, WallTime{}, family);
   return Part{.lifecycle = lifecycle,
               .health = judged.health.kind,
               .state = state,
+              .attention = attention,
+              .ready_hour = attention == Attention::ready ? hour_of(judged.health_since) : 0,
               .is_blocked_on_people =
                   lifecycle == Lifecycle::waiting && state == SessionState::needs_input};
 }
@@ -46,11 +67,17 @@ std::optional<Tally::Part> Tally::part_of(const Case& judged) {
 void Tally::add(const Part& part, std::int64_t count) {
   healths[static_cast<std::size_t>(part.lifecycle)][static_cast<std::size_t>(part.health)] += count;
   states[static_cast<std::size_t>(part.state)] += count;
+  attentions[static_cast<std::size_t>(part.attention)] += count;
+  if (part.attention == Attention::ready) {
+    auto& ready = ready_by_hour[part.ready_hour];
+    ready += count;
+    if (ready == 0) ready_by_hour.erase(part.ready_hour);
+  }
   if (part.is_blocked_on_people) blocked_on_people += count;
 }
 
-void Tally::add(const Case& judged) {
-  if (const auto part = part_of(judged)) add(*part);
+void Tally::add(const Case& judged, Family family) {
+  if (const auto part = part_of(judged, family)) add(*part);
 }
 
 void Tally::add(const Tally& other) {
@@ -58,7 +85,20 @@ void Tally::add(const Tally& other) {
     for (std::size_t health = 0; health < healths[at].size(); ++health)
       healths[at][health] += other.healths[at][health];
   for (std::size_t at = 0; at < states.size(); ++at) states[at] += other.states[at];
+  for (std::size_t at = 0; at < attentions.size(); ++at) attentions[at] += other.attentions[at];
+  for (const auto& [hour, count] : other.ready_by_hour) ready_by_hour[hour] += count;
   blocked_on_people += other.blocked_on_people;
+}
+
+std::array<std::int64_t, std::size(Names<Attention>::all)> Tally::attentions_at(
+    WallTime wall) const {
+  auto now = attentions;
+  for (const auto& [hour, count] : ready_by_hour) {
+    if (hour >= hour_of(wall - end_fresh_for)) break;
+    now[static_cast<std::size_t>(Attention::ready)] -= count;
+    now[static_cast<std::size_t>(Attention::resting)] += count;
+  }
+  return now;
 }
 
 std::string to_json(const Tally& tally) {
@@ -67,6 +107,12 @@ std::string to_json(const Tally& tally) {
   for (const auto& counts : tally.healths) write_counts(out, counts);
   out.close_array().key("states");
   write_counts(out, tally.states);
+  out.key("attentions");
+  write_counts(out, tally.attentions);
+  out.key("readyByHour").open_array();
+  for (const auto& [hour, count] : tally.ready_by_hour)
+    out.open_array().value(hour).value(count).close_array();
+  out.close_array();
   out.field("blockedOnPeople", tally.blocked_on_people).close_object();
   return out.finish();
 }
@@ -82,6 +128,7 @@ std::optional<Tally> tally_from_json(const std::string& text) {
       !blocked->is_number_integer() || !healths->is_array() ||
       healths->size() < tally.healths.size() || !read_counts(*states, tally.states))
     return std::nullopt;
+  if (!read_attentions(*json, tally)) return std::nullopt;
   for (std::size_t at = 0; at < tally.healths.size(); ++at)
     if (!read_counts((*healths)[at], tally.healths[at])) return std::nullopt;
   tally.blocked_on_people = blocked->get<std::int64_t>();

@@ -18,6 +18,9 @@ class AlertActs {
   /// Records the alerts that are due because time passed. Returns when to call it again at the
   /// latest. For the judge alone.
   [[nodiscard]] Result<Instant> next_due(const AlertRules& rules);
+  /// Sends the troubles of the last day that are still open, and that nobody acknowledged, to the
+  /// channels that were not there when they were alerted. For the judge alone, once when it starts.
+  [[nodiscard]] Result<void> give_to_new_channels(const AlertRules& rules);
   /// Returns true if the alerts to send changed since the last call.
   [[nodiscard]] bool drain_new_messages();
   /// Records the result of a delivery.

@@ -10,6 +10,7 @@
 
 #include "codec/fields.h"
 #include "codec/json.h"
+#include "codec/progress.h"
 #include "facts/ids.h"
 #include "judge/attention.h"
 #include "privacy/content.h"
@@ -36,8 +37,11 @@ constexpr std::string_view alert_columns =
 
 /// A child has its own alerts, and while it works its parent's wait counts no time.
 void be_calm_in_family(Condition& condition, const History& history) {
-  if (condition.waits && history.notes->waiting_for == wait_reports::children)
-    condition.kind = Condition::Kind::calm;
+  const bool waits_for_children =
+      condition.waits && history.notes->waiting_for == wait_reports::children;
+  // Nor is anybody called to a rest that is nobody's turn.
+  const bool rests = condition.cause == AlertCause::idle && !is_turn_of_person(history);
+  if (waits_for_children || rests) condition.kind = Condition::Kind::calm;
 }
 
 std::int64_t ticks(Instant at) {
@@ -63,6 +67,7 @@ Alert alert_from(const Statement& row) {
   Alert alert{.id = row.integer(0), .session = row.text(1)};
   std::string unused;
   if (auto spec = session_spec_from_json(row.text(2), unused)) {
+    alert.folder = description_of(*spec).directory;
     alert.agent = std::move(spec->agent);
     alert.parent = std::move(spec->parent);
     alert.task = std::move(spec->task);
@@ -198,10 +203,20 @@ void Store::State::Alerts::notice(const Conclusions& verdicts) {
     ~Forgotten() { states.clear(); }
   } const later{fetched_};
   fetch_states(verdicts);
+  const auto is_child = [&](SessionKey session) {
+    auto& query = log_.sql("SELECT 1 FROM sessions WHERE id = ? AND parent <> ''");
+    const ResetLater reset(query);
+    query.bind(1, session);
+    return query.step();
+  };
   for (const auto& transition : verdicts.transitions) {
     auto condition = condition_of(transition.health, rules, transition.wait);
     const auto judged = std::ranges::find(verdicts.snapshots, transition.session, &Case::session);
     if (judged != verdicts.snapshots.end()) be_calm_in_family(condition, (*judged)->history);
+    // Its parent gives a child the next task.
+    const bool is_turn = condition.cause == AlertCause::idle;
+    if (is_turn && condition.kind == Condition::Kind::trouble && is_child(transition.session))
+      condition.kind = Condition::Kind::calm;
     condition.reason = transition.public_reason.sentence;
     condition.detail = transition.public_reason.text;
     condition.tick = transition.tick;
@@ -399,6 +414,37 @@ void Store::State::Alerts::make_messages(const AlertRules& rules) {
   auto next = all ? grouping.next : std::min(waits_until, grouping.next);
   if (all && ids.size() == alerts_max && !grouping.messages.empty()) next = at;  // and the rest
   if (next != waits_until) put_state(observer_key, {}, next);
+}
+
+void Store::State::Alerts::give_to_new_channels(const AlertRules& rules) {
+  auto& open = log_.sql(
+      "SELECT MAX(a.id) FROM alert_states t JOIN alerts a ON a.session = t.session AND "
+      "a.episode_tick = t.episode_tick WHERE t.told IS NOT NULL AND t.acknowledged = 0 AND a.kind = "
+      "'alert' AND a.at_ms > ? GROUP BY a.session ORDER BY 1 LIMIT ?");
+  const auto since = log_.options.clock->wall() - end_fresh_for;
+  open.bind(1, since.time_since_epoch().count()).bind(2, static_cast<std::int64_t>(alerts_max));
+  std::vector<std::int64_t> alerts;
+  while (open.step()) alerts.push_back(open.integer(0));
+  open.reset();
+  for (const auto& channel : rules.channels) {
+    for (const auto alert : alerts) {
+      auto& give = log_.sql(
+          "INSERT INTO deliveries (channel, alert, state, attempts) VALUES (?, ?, 'pending', 0) ON "
+          "CONFLICT DO NOTHING");
+      give.bind(1, channel).bind(2, alert);
+      give.run();
+    }
+  }
+  has_new_messages = has_new_messages || !alerts.empty();
+}
+
+Result<void> AlertActs::give_to_new_channels(const AlertRules& rules) {
+  if (rules.channels.empty()) return {};
+  return state_.in_turn<void>([&]() -> Result<void> {
+    state_.stamp();
+    state_.alerts.give_to_new_channels(rules);
+    return {};
+  });
 }
 
 Result<Instant> AlertActs::next_due(const AlertRules& rules) {

@@ -39,6 +39,7 @@ struct Delivery {
 struct Alert {
   std::int64_t id = 0;  ///< Rises, never used again.
   std::string session, agent, parent, task;
+  std::string folder{};  ///< The name of the one that the session works in; empty: not known.
   AlertKind kind = AlertKind::alert;
   std::string word{};  ///< The session's health or lifecycle.
   std::string reason{};

@@ -69,6 +69,8 @@ class LastWords {
       return gave_up ? unanswered(*retries_) : failed(reason_of_error(*retries_), *retries_);
     }
     if (kind == ReportKind::message) return fold_message(name, content);
+    // The question was the last sentence of an answer.
+    if (asked_ && kind == ReportKind::idle && name.empty()) return completed_;
     if (asked_ && decides(kind)) return asked_;
     switch (kind) {
       case ReportKind::idle:

@@ -135,6 +135,8 @@ struct Store::State {
     /// Makes those that are due by `until`, of sessions that this process judges.
     void notice_due(Instant until, const AlertRules& rules);
     [[nodiscard]] Instant next_due();
+    /// Gives each channel the open troubles that it was never given: it is newer than they are.
+    void give_to_new_channels(const AlertRules& rules);
     /// Of a server.
     [[nodiscard]] bool has_own_message(std::string_view channel);
     [[nodiscard]] std::vector<Alert> claim(std::string_view channel, bool single, Millis time);

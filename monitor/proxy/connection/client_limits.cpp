@@ -206,11 +206,11 @@ std::string_view defused_by(const ClientLimit& limit) noexcept {
   if (!limit.effect.empty()) return limit.effect;
   switch (limit.of) {
     case LimitOf::headers:
-      return "early headers of the proxy reset it";
+      return "avoided: the proxy sends the head early";
     case LimitOf::bytes:
-      return "comments of the proxy reset it";
+      return "avoided: the proxy sends comments";
     case LimitOf::events:
-      return "empty deltas of the proxy reset it, comments do not";
+      return "avoided with --keep-alive empty_delta; comments do not help";
     case LimitOf::total:
       break;
   }

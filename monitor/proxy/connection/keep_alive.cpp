@@ -44,6 +44,13 @@ std::string stream_piece(const ProxySettings& settings, const WaitingClient& cli
   return ": still at work\n";
 }
 
+/// Whether its owner says that it works, and nothing shows the contrary.
+bool is_assumed_busy(const ProxySettings& settings, const WaitingClient& client) {
+  const bool shows_nothing =
+      client.server == ServerState::unknown || client.server == ServerState::quiet;
+  return shows_nothing && client.silent < settings.assume_working;
+}
+
 }  // namespace
 
 std::string_view answer_type(ModelApi api, bool streams) noexcept {
@@ -52,7 +59,8 @@ std::string_view answer_type(ModelApi api, bool streams) noexcept {
 }
 
 KeepAlive keep_alive(const ProxySettings& settings, const WaitingClient& client) {
-  if (settings.keep_alive == KeepAliveMode::off || !is_busy(client.server)) return {};
+  if (settings.keep_alive == KeepAliveMode::off) return {};
+  if (!is_busy(client.server) && !is_assumed_busy(settings, client)) return {};
   if (!generates(client.api) || !client.chunks) return {};
   const auto due = client.head_sent ? settings.keep_alive_every : settings.keep_alive_after;
   if (client.quiet < due) return {};

@@ -22,7 +22,8 @@ struct WaitingClient {
   /// Its data so far ends with a complete event or line. Of an answer in one piece: none of it
   /// came, and its head was ours.
   bool between = true;
-  Millis quiet{};  ///< Since it got the last byte, or since it asked.
+  Millis quiet{};   ///< Since it got the last byte, or since it asked.
+  Millis silent{};  ///< Since the server's last byte, or since it was asked.
   ServerState server = ServerState::unknown;
   std::string_view model{};    ///< As it asked for it; JSON text.
   bool counts_events = false;  ///< See `counts_events`.
@@ -35,8 +36,9 @@ struct KeepAlive {
   [[nodiscard]] bool any() const noexcept { return head || !bytes.empty(); }
 };
 
-/// Returns the keep-alive to send now. None unless the server is known to work: otherwise a client
-/// would wait for ever on a hung server. It does not change the answer for the client: comments,
+/// Returns the keep-alive to send now. None unless the server is known to work, or shows nothing and
+/// its owner vouches for it: otherwise a client would wait for ever on a hung server. It does not
+/// change the answer for the client: comments,
 /// the API's own pings, white space before JSON, or pieces without content. Pure.
 [[nodiscard]] KeepAlive keep_alive(const ProxySettings& settings, const WaitingClient& client);
 

@@ -300,6 +300,7 @@ void ProxyConnection::feed_client(ProxyClock::time_point now_time) {
                   .between = now.streams ? now.answer_body.takes_insertions()
                                          : now.head_is_ours && !now.body_came,
                   .quiet = quiet,
+                  .silent = std::chrono::duration_cast<Millis>(now_time - now.server_spoke),
                   .server = now.state,
                   .model = now.model,
                   .counts_events = counts_events(header_in(now.headers, "user-agent"))});

@@ -74,7 +74,8 @@ struct OpenExchange {
   std::optional<ProxyClock::time_point> lost_at{};  ///< Since then its server is said to be.
   std::string lost_why{};
   ProxyClock::time_point since;
-  ProxyClock::time_point last_byte;
+  ProxyClock::time_point last_byte;  ///< In either direction, and ours to the client.
+  ProxyClock::time_point server_spoke;
   bool over = false;
 };
 

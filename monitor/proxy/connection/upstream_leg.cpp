@@ -30,7 +30,7 @@ void ProxyConnection::pass_on(bool whole) {
   auto& now = *exchange_;
   now.began = true;
   now.id = ++proxy_->last_exchange;
-  now.since = now.last_byte = ProxyClock::now();
+  now.since = now.last_byte = now.server_spoke = ProxyClock::now();
   proxy_->exchanges[now.id] = this;
   ++proxy_->exchanges_open;
   std::string changed;  // the body as the server gets it, where that is another one
@@ -384,6 +384,7 @@ void ProxyConnection::accept_piece(std::string piece) {
   if (!now.answer_body.obstacle().empty()) return fail_unread();
   if (!piece.empty()) {
     now.lost_at.reset();
+    now.server_spoke = ProxyClock::now();
     const auto bytes = static_cast<std::int64_t>(piece.size());
     auto [given, read, is_broken] = now.answer_body.pass(std::move(piece));
     if (!read && now.answer_body.is_read()) {

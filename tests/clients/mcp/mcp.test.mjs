@@ -180,7 +180,7 @@ describe('2025-11-25', () => {
       const listed = await client.listTools();
       assert.deepEqual(listed.tools.map(({ name }) => name), tools);
       await client.ping();
-      const found = await call(client, 'agents', { label: 'team:a', attention: ['working', 'resting', 'watch', 'needs_you'] });
+      const found = await call(client, 'agents', { label: 'team:a', attention: ['working', 'resting', 'watch', 'ready', 'needs_you'] });
       assert.ok(found.structuredContent.agents.some(({ sessionId }) => sessionId === id), JSON.stringify(found));
       assert.equal((await call(client, 'agent', { session: id })).structuredContent.recent.at(-1).text.includes('begun'), true);
       assert.ok((await call(client, 'explain', { session: id })).structuredContent.changes.length > 0);

@@ -27,6 +27,20 @@ TEST(KeepAlive, ComesOnlyWhileTheServerIsKnownToBeAtWork) {
   }
 }
 
+TEST(KeepAlive, ComesForAServerThatShowsNothingAsLongAsItsOwnerVouchesForIt) {
+  const ProxySettings vouched{.assume_working = Millis{600'000}};
+  for (const auto name : Names<ServerState>::all) {
+    auto client = waiting();
+    client.server = *named<ServerState>(name);
+    client.silent = Millis{599'999};
+    const bool contradicts =
+        name == "over" || name == "hung" || name == "restarted" || name == "gone";
+    EXPECT_EQ(keep_alive(vouched, client).any(), !contradicts) << name;
+    client.silent = Millis{600'000};
+    EXPECT_EQ(keep_alive(vouched, client).any(), keep_alive({}, client).any()) << name;
+  }
+}
+
 TEST(KeepAlive, WaitsUntilAQuickErrorWouldHaveCome) {
   auto client = waiting();
   client.quiet = Millis{9'999};

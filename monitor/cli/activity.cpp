@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "api/target.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/session_choice.h"
+#include "cli/usage.h"
+#include "core/activity.h"
+#include "terminal/output.h"
+#include "terminal/phrases.h"
+
+namespace watchdog::monitor {
+
+using nlohmann::json;
+
+namespace {
+
+struct ActivityOptions {
+  Endpoint::Options endpoint;
+  SessionChoice session;
+  std::string label, is;
+  bool json = false;
+};
+
+bool is_among(const std::string& words, const std::string& word) {
+  return ("," + words + ",").find("," + word + ",") != std::string::npos;
+}
+
+int activity(const ActivityOptions& options) {
+  auto endpoint = Endpoint::open(options.endpoint);
+  if (!endpoint) return complain(endpoint.error());
+  std::string target = "/api/activity";
+  if (!options.label.empty()) target += "?label=" + url_encoded(options.label);
+  if (!options.session.named.empty() || options.session.last) {
+    const auto session = session_of(*endpoint, options.session);
+    if (!session) return complain(session.error());
+    target += "?session=" + url_encoded(*session);
+  }
+  const auto body = endpoint->ask(Method::get, target);
+  if (!body) return complain(body.error());
+  const auto document = json::parse(*body);
+  const auto word = shown(document, "activity");
+  if (options.json) {
+    print_json(*body);
+  } else {
+    const auto session = shown(document, "sessionId");
+    print_line(word + (session == "–" ? "" : "  " + session) + "  " + reason_in(document));
+  }
+  return options.is.empty() || is_among(options.is, word) ? exit_done : exit_failed;
+}
+
+}  // namespace
+
+void add_activity(CommandLine& line) {
+  const auto options = std::make_shared<ActivityOptions>();
+  auto* command = line.app.add_subcommand(
+      "activity", "Say in one word whether sessions are at work, for what suspends or scales them");
+  auto* label = command->add_option("--label", options->label, "Only sessions with this label")
+                    ->type_name("KEY:VALUE")
+                    ->check(watchdog::monitor::label());
+  add_session(*command, options->session)->excludes(label);
+  command
+      ->add_option("--is", options->is,
+                   "Exit with 1 if it is none of these; several with commas between")
+      ->check(some_of("activity", all_names<Activity>()));
+  command->add_flag("--json", options->json, "Print the answer as JSON");
+  add_endpoint(*command, options->endpoint);
+  command->footer(std::string("Of several sessions the first of these words speaks: working, stuck, "
+                              "quiet, waiting,\nidle, unknown. A command that goes on after its "
+                              "agent's turn is work.\n") +
+                  exit_codes);
+  command->callback([&line, options] { line.code = activity(*options); });
+}
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,34 @@
+/// \file
+/// Whether sessions are at work: the one question of programs that suspend, scale or bill.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "judge/attention.h"
+
+namespace watchdog::monitor {
+
+/// What sessions do. Of several, the first of these speaks for all: who suspends a machine must not
+/// stop work, and wants to know of trouble before of rest.
+enum class Activity : std::uint8_t {
+  working,  ///< the agent, a child, or a command that goes on after the turn
+  stuck,    ///< stuck, looping, dead or silent
+  quiet,    ///< it should work, and nothing shows that it does
+  waiting,  ///< for a person, quota, the model's server or the next try
+  idle,     ///< its turn is over, or it ended
+  unknown   ///< nothing is known yet
+};
+
+/// Of a session at `wall`. Pure.
+[[nodiscard]] Activity activity_of(const Case& judged, WallTime wall) noexcept;
+
+}  // namespace watchdog::monitor
+
+namespace watchdog {
+template <>
+struct Names<monitor::Activity> {
+  static constexpr std::string_view all[] = {"working", "stuck", "quiet",
+                                             "waiting", "idle",  "unknown"};
+};
+}  // namespace watchdog

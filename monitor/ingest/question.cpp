@@ -1,0 +1,70 @@
+#include "ingest/question.h"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+
+#include "privacy/content.h"
+
+namespace watchdog::monitor {
+namespace {
+
+constexpr std::size_t bytes_max = 2'000;
+constexpr std::size_t shown_max = 200;
+/// Marks of Markdown, quotes and brackets around a sentence.
+constexpr std::string_view around = " \t\r*_`~\"')>";
+
+std::string_view trimmed(std::string_view line, std::string_view marks = around) {
+  const auto begin = line.find_first_not_of(marks);
+  if (begin == line.npos) return {};
+  return line.substr(begin, line.find_last_not_of(marks) - begin + 1);
+}
+
+bool ends_with_question_mark(std::string_view line) {
+  // Of European languages, Chinese and Japanese, Arabic.
+  constexpr std::string_view marks[] = {"?", "\uFF1F", "\u061F"};
+  return std::ranges::any_of(marks, [&](auto mark) { return line.ends_with(mark); });
+}
+
+/// `- SQLite`, `* SQLite`, `2. SQLite`, `b) SQLite`
+bool is_choice(std::string_view line) {
+  const auto begin = line.find_first_not_of(" \t");
+  if (begin == line.npos) return false;
+  line.remove_prefix(begin);
+  if (line.starts_with("- ") || line.starts_with("* ") || line.starts_with("• ")) return true;
+  const auto end = line.find_first_of(".)");
+  return end != line.npos && end > 0 && end <= 2 &&
+         std::ranges::all_of(line.substr(0, end), [](unsigned char c) { return std::isalnum(c); });
+}
+
+bool offers_yes_and_no(std::string_view line) {
+  constexpr std::string_view offers[] = {"(y/n)", "[y/n]", "(yes/no)", "[yes/no]"};
+  std::string lower(line);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return std::ranges::any_of(offers, [&](auto offer) { return lower.find(offer) != lower.npos; });
+}
+
+/// Without the marks of Markdown; brackets and quotes stay.
+std::string shown(std::string_view line) {
+  return std::string(first_characters(trimmed(line, " \t\r*_`>"), shown_max));
+}
+
+}  // namespace
+
+std::string closing_question(std::string_view answer) {
+  if (answer.size() > bytes_max) answer.remove_prefix(answer.size() - bytes_max);
+  bool is_last = true;
+  while (!answer.empty()) {
+    const auto cut = answer.rfind('\n');
+    const auto line = answer.substr(cut == answer.npos ? 0 : cut + 1);
+    answer = answer.substr(0, cut == answer.npos ? 0 : cut);
+    const auto text = trimmed(line);
+    if (text.empty()) continue;
+    if (ends_with_question_mark(text) || (is_last && offers_yes_and_no(line))) return shown(line);
+    if (!is_choice(line)) return {};
+    is_last = false;
+  }
+  return {};
+}
+
+}  // namespace watchdog::monitor

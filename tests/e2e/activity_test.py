@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Whether sessions are at work, in one word: the command, and the route behind it."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+import urllib.request
+
+from server import Server
+
+PROGRAM = sys.argv.pop(1)
+PATIENCE_S = 60
+DONE, FAILED, USAGE, NOT_FOUND = 0, 1, 2, 5
+ACTIVITIES = ["working", "stuck", "quiet", "waiting", "idle", "unknown"]
+
+
+class ActivityTest(unittest.TestCase):
+    def setUp(self):
+        self.server = self.enterContext(Server(PROGRAM))
+        self.url = f"http://127.0.0.1:{self.server.port}"
+
+    def post(self, path, body):
+        asked = urllib.request.Request(self.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        with urllib.request.urlopen(asked, timeout=PATIENCE_S) as answer:
+            self.assertLess(answer.status, 300)
+
+    def session(self, name, *events, **more):
+        self.post("/api/autonomous/sessions", {"sessionId": name, "agent": "coder", **more})
+        if events:
+            self.post(f"/api/autonomous/sessions/{name}/events", list(events))
+
+    def hook(self, session, event, **more):
+        self.post("/api/hooks/claude-code", {"session_id": session, "hook_event_name": event, **more})
+
+    def run_it(self, *words):
+        return subprocess.run([PROGRAM, "activity", *words, "--server", self.url], capture_output=True, text=True, check=False,
+                              timeout=PATIENCE_S, stdin=subprocess.DEVNULL, env={**os.environ, "WATCHDOG_TOKEN": self.server.secret})
+
+    def activity(self, *words):
+        said = self.run_it(*words, "--json")
+        self.assertEqual((said.returncode, said.stderr), (DONE, ""))
+        return json.loads(said.stdout)
+
+    def test_the_busiest_session_speaks_for_all(self):
+        self.assertEqual(self.activity()["activity"], "unknown")
+        self.assertIsNone(self.activity()["sessionId"])
+        self.session("ended", {"kind": "end", "outcome": "completed"})
+        self.assertEqual((self.activity()["activity"], self.activity()["sessionId"]), ("idle", "ended"))
+        self.session("asks", {"kind": "wait", "name": "approval"})
+        self.assertEqual((self.activity()["activity"], self.activity()["sessionId"]), ("waiting", "asks"))
+        self.session("loops", *[event for at in range(12) for event in (
+            {"kind": "tool_call", "name": "ls", "call_id": f"c{at}", "args": {"path": "."}},
+            {"kind": "tool_result", "name": "ls", "call_id": f"c{at}", "text": "a"})])
+        self.assertEqual(self.activity()["activity"], "stuck")
+        self.session("works", {"kind": "state_change", "type": "edit"}, labels={"team": "a"})
+        found = self.activity()
+        self.assertEqual((found["activity"], found["sessionId"]), ("working", "works"))
+        self.assertEqual(found["sessions"], dict.fromkeys(ACTIVITIES, 0) | {"working": 1, "stuck": 1, "waiting": 1})
+        self.assertIn("ast progress", found["reason"])
+
+    def test_a_label_or_a_session_narrows_it(self):
+        self.session("a-1", {"kind": "state_change", "type": "edit"}, labels={"team": "a"})
+        self.session("b-1", {"kind": "idle"}, labels={"team": "b"})
+        self.assertEqual(self.activity("--label", "team:b")["activity"], "idle")
+        self.assertEqual(self.activity("b-1")["activity"], "idle")
+        self.assertEqual(self.activity("a-1")["activity"], "working")
+        self.assertEqual(self.activity("--label", "team:c")["activity"], "unknown")
+        self.assertEqual(self.run_it("nobody").returncode, NOT_FOUND)
+
+    def test_a_command_that_goes_on_after_the_turn_is_work(self):
+        self.hook("s", "UserPromptSubmit", prompt="Serve it")
+        self.hook("s", "Stop", last_assistant_message="It runs.", background_tasks=[
+            {"id": "b1", "type": "shell", "status": "running", "description": "serve", "command": "./serve"}])
+        found = self.activity("s")
+        self.assertEqual(found["activity"], "working")
+        self.assertIn("./serve", found["reason"])
+
+    def test_a_probe_asks_by_exit_code(self):
+        self.session("works", {"kind": "state_change", "type": "edit"})
+        self.assertEqual(self.run_it("--is", "idle,waiting").returncode, FAILED)
+        said = self.run_it("--is", "working")
+        self.assertEqual(said.returncode, DONE)
+        self.assertRegex(said.stdout, r"^working  works  Last progress: ")
+        self.assertEqual(self.run_it("--is", "asleep").returncode, USAGE)
+
+
+if __name__ == "__main__":
+    unittest.main()
