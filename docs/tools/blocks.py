@@ -9,6 +9,7 @@ a line of `…` for any lines, and blanks for any number of blanks. Comments bef
   <!-- not run: REASON -->                         the block is not run
   <!-- commands of this page are not run: REASON -->
   <!-- in the background -->                       the block goes on while the next ones run; wait until its monitor answers
+  <!-- exits with CODE -->                         one command of the block fails with this code, and readers are to see that
   <!-- file: NAME -->                              the block is the content of a file
   <!-- run: COMMANDS -->                           run, and not shown to readers
 
@@ -33,7 +34,7 @@ PATIENCE_S = 50
 TOKEN = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<code>.*?)^(?P=indent)```$|[ \t]*<!-- *(?P<comment>.*?) *-->|(?P<text>^[^\n]*\S[^\n]*$)", re.M | re.S)
 PRELUDE = r"""
 set -E -o pipefail
-trap 'echo "@failed: $BASH_COMMAND" >&2' ERR
+trap 'echo "@failed $?: $BASH_COMMAND" >&2' ERR
 answers() { until curl -q -sf http://127.0.0.1:3000/healthz >/dev/null; do kill -0 "$1" || return 1; sleep 0.05; done; }
 start_monitor() { watchdog-monitor serve "$@" >"$HOME/monitor.log" 2>&1 & answers $!; }
 """
@@ -48,8 +49,8 @@ class Shell:
                                      cwd=home / "work", env=environment, text=True, start_new_session=True)
         self.run(PRELUDE)
 
-    def run(self, code, background=False):
-        """What the code prints; raises if one of its commands fails or it does not come to its end."""
+    def run(self, code, background=False, status=0):
+        """What the code prints; raises if it does not come to its end, or if other commands fail than one with `status`."""
         self.output.write_text("")
         done = self.output.with_name(".done")
         done.unlink(missing_ok=True)
@@ -63,9 +64,10 @@ class Shell:
                 raise AssertionError(f"did not come to its end:\n{code}\nIt printed:\n{self.output.read_text()}")
             time.sleep(0.02)
         printed = self.output.read_text(errors="replace")
-        if "@failed: " in printed:
-            raise AssertionError(f"failed:\n{code}\nIt printed:\n{printed}")
-        return printed
+        failed = [int(code) for code in re.findall(r"^@failed (\d+): ", printed, re.M)]
+        if failed != [status] * (status != 0):
+            raise AssertionError(f"failed with {failed}, and should have failed with {status}:\n{code}\nIt printed:\n{printed}")
+        return re.sub(r"^@failed \d+: .*\n", "", printed, flags=re.M)
 
     def end(self):
         os.killpg(self.bash.pid, signal.SIGTERM)
@@ -117,7 +119,8 @@ def run_page(page, home, environment):
                     elif found["language"] == "sh":
                         printed = None
                         if not comment.startswith("not run: "):
-                            printed = shell.run(code, comment == "in the background")
+                            expected = re.fullmatch(r"exits with (\d+)", comment)
+                            printed = shell.run(code, comment == "in the background", int(expected[1]) if expected else 0)
                             count += 1
                     elif found["language"] == "text" and printed is not None and not pattern_of(code).fullmatch(printed):
                         raise AssertionError(f"printed:\n{printed}\nand should have printed:\n{code}")
@@ -165,7 +168,7 @@ def main(arguments):
                     (home / "work" / name).symlink_to(ROOT / name)
                 (home / "work/build").mkdir()
                 (home / "work/build/release").symlink_to(build)
-            environment = {"HOME": str(home), "PATH": f"{monitor.parent}:/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC", "COLUMNS": "120",
+            environment = {"HOME": str(home), "PATH": f"{monitor.parent}:/usr/bin:/usr/local/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC", "COLUMNS": "120",
                            "WATCHDOG_BUILD": str(build or ""), "PYTHONDONTWRITEBYTECODE": "1"}
             begin = time.monotonic()
             try:
