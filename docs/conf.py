@@ -1,11 +1,9 @@
 """How Sphinx builds these pages. It needs no network and loads nothing from one."""
 
-import logging
-
 project = "watchdog-monitor"
 author = "the libwatchdog authors"
 html_title = "watchdog-monitor"
-extensions = ["myst_parser", "sphinx_copybutton", "breathe"]
+extensions = ["myst_parser", "sphinx_copybutton"]
 myst_enable_extensions = ["deflist", "colon_fence"]
 myst_heading_anchors = 4
 exclude_patterns = ["tools", "_build"]
@@ -19,8 +17,7 @@ pygments_style = "friendly"
 # A prompt is not copied with its command.
 copybutton_prompt_text = "$ "
 # Blocks of output and of the formats below are not highlighted.
-# Doxygen links names to entities that have no page of their own: the labels that are missing are of such links.
-suppress_warnings = ["misc.highlighting_failure", "ref.ref"]
+suppress_warnings = ["misc.highlighting_failure"]
 
 
 def _without_outer_links(app, name, source):
@@ -43,33 +40,5 @@ def _without_outer_links(app, name, source):
     source[0] = re.sub(r"\[([^\]\n]+)\]\((\.\./[^)\s]+)\)", plain, source[0])
 
 
-# The C++ reference: doxygen reads the public headers, breathe shows what it found.
-breathe_default_project = "watchdog"
-breathe_default_members = ("members", "undoc-members")
-breathe_show_include = False
-# Types of the standard library, and of headers that are not shown.
-nitpick_ignore_regex = [("cpp:identifier", ".*")]
-
-
-def _read_headers(app):
-    import pathlib
-    import sys
-
-    sys.path.insert(0, str(pathlib.Path(app.srcdir) / "tools"))
-    import entities
-
-    folder = pathlib.Path(app.doctreedir).parent / "doxygen"
-    folder.mkdir(parents=True, exist_ok=True)
-    entities.read(folder)
-    app.config.breathe_projects = {"watchdog": str(folder / "xml")}
-
-
-# This Sphinx does not parse digit separators and designated initializers in defaults. It then shows them as they are.
-UNPARSED = ("Parsing of expression failed", "Error in postfix expression", "Error when parsing function declaration")
-for parser in ("sphinx.sphinx.domains.cpp", "sphinx.sphinx.util.cfamily"):
-    logging.getLogger(parser).addFilter(lambda record: not str(record.msg).startswith(UNPARSED))
-
-
 def setup(app):
-    app.connect("builder-inited", _read_headers, priority=1)
     app.connect("source-read", _without_outer_links)

@@ -78,10 +78,15 @@ def commands(program):
 def options(block):
     """Yields (flag, text) of a block of a help text."""
     found = []
+    # Texts begin in one column. A flag that reaches it has only one blank before its text.
+    columns = [begin.end() for line in block.splitlines() if (begin := re.match(r"^  \S.*?  +(?=\S)|^ {4,}(?=\S)", line))]
+    column = max(set(columns), key=columns.count) if columns else 0
     for line in block.splitlines():
-        begin = re.match(r"^  (\S.*?)(?:  +(.*))?$", line)
+        line = line.replace("{false}", " " * 7)  # the value that a flag gives a setting
+        begin = re.match(rf"^  (\S.{{{max(column - 4, 0)}}}) ([^\s.].*)$", line) if column > 4 and re.match(r"^  --", line) else None
+        begin = begin or re.match(r"^  (\S.*?)(?:  +(.*))?$", line)
         if begin:
-            found.append([begin[1], begin[2] or ""])
+            found.append([begin[1].strip(), begin[2] or ""])
         elif line.strip() and found:
             found[-1][1] += " " + line.strip()
     return found
@@ -537,30 +542,31 @@ def complete(what, found, described):
         raise SystemExit(f"{what}: docs/tools/texts.py lacks {sorted(found - described)} and has {sorted(described - found)} too many")
 
 
-def cpp(program):
-    with tempfile.TemporaryDirectory() as folder:
-        entities.read(folder)
-        return NOTICE + entities.page(folder)
-
-
 WRITERS = {"cli": cli, "exit-codes": exit_codes, "settings": settings, "events": events, "policy": policy, "healths": healths,
-           "end-reasons": end_reasons, "http-api": http_api, "metrics": metrics, "client-limits": client_limits, "environment": environment, "python": python,
-           "cpp": cpp}
+           "end-reasons": end_reasons, "http-api": http_api, "metrics": metrics, "client-limits": client_limits, "environment": environment, "python": python}
 
 
 def main(mode, monitor):
     differ = [name for name in client_words.main(mode) if mode == "--check"]  # first: the pages show the clients
     with tempfile.TemporaryDirectory() as home:
         program = Program(monitor, home)
-        for name, write in WRITERS.items():
-            path, text = PAGES / f"{name}.md", write(program)
+        texts_of = {name: write(program) for name, write in WRITERS.items()}
+        entities.read(home)
+        texts_of |= {name: NOTICE + text for name, text in entities.pages(home).items()}
+        for name, text in texts_of.items():
+            path = PAGES / f"{name}.md"
             text = re.sub(r"[ \t]+$", "", text, flags=re.M).rstrip("\n") + "\n"
             old = path.read_text() if path.exists() else ""
             if mode == "--write":
+                path.parent.mkdir(exist_ok=True)
                 path.write_text(text)
             elif text != old:
                 differ.append(name)
                 print("\n".join(list(difflib.unified_diff(old.splitlines(), text.splitlines(), f"docs/reference/{name}.md", "program", lineterm="", n=0))[:20]))
+        for path in sorted((PAGES / "cpp").glob("*.md")):
+            if f"cpp/{path.stem}" not in texts_of:  # of a header that is gone
+                differ += [f"cpp/{path.stem}"] if mode == "--check" else []
+                path.unlink() if mode == "--write" else None
     if differ:
         print(f"These reference pages or clients differ from the program: {', '.join(differ)}. Run: scripts/docs --generate")
     return 1 if differ else 0
