@@ -1,7 +1,8 @@
 // Debian's Chromium, and pages in which nothing may go wrong unnoticed.
 
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { basename, extname, join } from 'node:path';
 import { chromium } from 'playwright-core';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -11,9 +12,20 @@ export const launch = () => chromium.launch({
   args: ['--no-sandbox', '--disable-dev-shm-usage'],
 });
 
+// With this folder, pages get their scripts and styles from it, not from the program: a change shows without a build.
+const files = process.env.WATCHDOG_DASHBOARD;
+const types = { '.js': 'text/javascript', '.css': 'text/css' };
+
+async function serveFiles(route) {
+  const file = join(files, basename(new URL(route.request().url()).pathname));
+  if (!types[extname(file)] || !existsSync(file)) return route.fallback();
+  await route.fulfill({ body: readFileSync(file), contentType: `${types[extname(file)]}; charset=utf-8` });
+}
+
 /** A page that gathers what went wrong in it: in `page.faults`. */
 export async function open(browser, url, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  if (files) await context.route('**/assets/**', serveFiles);
   context.setDefaultTimeout(120_000);  // a busy machine shows everything later
   const page = await context.newPage();
   page.faults = [];
