@@ -41,10 +41,15 @@ export async function find(path) {
 
 const everything = { scopes: ['read', 'report', 'act'], name: null, tokenNeeded: false };
 let known = everything;
+let accessChanged = () => {};
+
+/** Calls this whenever this browser may do something else: after a login, too. */
+export const onAccess = (run) => { accessChanged = run; };
 
 /** Asks what this browser may do. */
 export async function askAccess() {
   known = (await find('/api/access')) ?? everything;
+  accessChanged();
   return known;
 }
 export const access = () => known;

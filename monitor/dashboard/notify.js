@@ -28,7 +28,7 @@ export function notifyButton() {
   const button = el('button', { type: 'button', class: 'plain', id: 'notify', onclick: turn });
   const show = () => {
     const blocked = Notification.permission === 'denied';
-    put(button, blocked ? 'Notifications blocked' : 'Notify me');
+    put(button, `Notifications ${blocked ? 'blocked' : isNotifying() ? 'on' : 'off'}`);
     mark(button, 'aria-pressed', isNotifying());
     mark(button, 'title', blocked ? 'The browser blocks notifications of this page. Its settings allow them.'
       : 'Show a notification of the browser when a session needs you and this page is in the background');

@@ -1,7 +1,7 @@
-// The bar above both pages: whether what is shown is live, pausing it, who is logged in; and what is
+// The bar above all pages: whether what is shown is live, freezing it, who is logged in; and what is
 // said to those who do not see the page.
 
-import { access, find, get, logOut, may } from './api.js';
+import { access, find, get, logOut, may, onAccess } from './api.js';
 import { logInDialog } from './actions.js';
 import { agoElement, now, spoken, tick, timely, wall } from './clock.js';
 import { el, mark, put } from './element.js';
@@ -15,8 +15,8 @@ const icon = el('span', { class: 'icon', 'aria-hidden': 'true' });
 const word = el('span', { role: 'status' });  // alone: how long ago is not to be read out every second
 const since = el('span', { class: 'since' });
 const live = el('p', { id: 'live' }, icon, word, since);
-const pauseButton = el('button', { type: 'button', id: 'pause', 'aria-pressed': 'false', onclick: () => connection.pause() },
-                       'Pause');
+const pauseButton = el('button', { type: 'button', class: 'plain', id: 'pause', 'aria-pressed': 'false',
+                                   title: 'Freeze this page (p). Agents and alerts go on.', onclick: () => connection.pause() }, 'Freeze');
 const account = el('span', { id: 'account' });
 const said = el('p', { class: 'unseen', id: 'said', 'aria-live': 'polite' });
 
@@ -43,7 +43,7 @@ export const connection = {
 
   show() {
     const { state, lostAt } = connection;
-    if (connection.paused) return show('paused', 'Paused', connection.pausedAt);
+    if (connection.paused) return show('paused', 'Frozen', connection.pausedAt);
     if (state === 'live') return show('live', 'Live');
     if (state === 'refused') return show('lost', connection.status === 404 ? 'No live updates here' : 'Not allowed; log in');
     if (lostAt !== null && state !== 'resting') return show('lost', 'Disconnected', lostAt);
@@ -54,7 +54,7 @@ export const connection = {
     connection.paused = !connection.paused;
     connection.pausedAt = now();
     pauseButton.setAttribute('aria-pressed', connection.paused);
-    pauseButton.textContent = connection.paused ? 'Resume' : 'Pause';
+    pauseButton.textContent = connection.paused ? 'Resume' : 'Freeze';
     connection.show();
     if (!connection.paused) connection.onresume();
   },
@@ -108,7 +108,8 @@ export function buildTop() {
     el('button', { type: 'button', class: 'plain', 'aria-label': 'Keys', title: 'Keys (?)', onclick: showKeys }, '?'), ...notifyButton(), account);
   document.body.append(said);
   showAccount();
-  onKey(['p'], 'pause or resume live updates', () => connection.pause());
+  onAccess(showAccount);
+  onKey(['p'], 'freeze the page, or let it go on', () => connection.pause());
   setInterval(() => { if (!connection.paused) tick(); else tick(live); }, 1000);
   showMonitor(document.getElementById('main'));
 }
