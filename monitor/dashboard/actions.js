@@ -82,8 +82,8 @@ export async function act(what) {
 
 const path = (...parts) => parts.map(encodeURIComponent).join('/');
 
-export const cancelSession = (session) => act({
-  title: `Cancel session ${session}?`,
+export const cancelSession = (session, title = session) => act({
+  title: `Cancel session ${title}?`,
   happens: 'Its agent is asked to stop: by the reply to its next report, its hooks, or the answer of its model. A session that rests, or whose process is gone, ends at once.',
   verb: 'Cancel the session', harm: true, reasoned: true,
   path: `/api/autonomous/sessions/${path(session)}/cancel`,
@@ -106,21 +106,21 @@ export const abortTool = (turn, call, name) => act({
   answer: () => 'The call is asked to stop.',
 });
 
-export const askForCheck = (session) => act({
-  title: `Ask a model about ${session}?`,
+export const askForCheck = (session, title = session) => act({
+  title: `Ask a model about ${title}?`,
   happens: 'A model reads what the session did last and says whether it makes progress. The agent is not disturbed, and nothing is stopped.',
   verb: 'Ask for a check', scope: 'report', path: '/api/autonomous/check-status', body: { sessionId: session },
   answer: ({ state }) => state === 'pending' ? 'The model is being asked. Its answer will be under Model checks.' : `The check is ${state}.`,
 });
 
-export const acknowledge = (alert, session) => act({
-  title: `Acknowledge the alert about ${session}?`,
+export const acknowledge = (alert, title) => act({
+  title: `Acknowledge the alert about ${title}?`,
   happens: 'It is noted that somebody looks after it.',
   verb: 'Acknowledge', path: `/api/alerts/${path(alert)}/acknowledge`, answer: () => 'It is acknowledged.',
 });
 
-export const snooze = (alert, session) => act({
-  title: `Snooze the alert about ${session} for an hour?`,
+export const snooze = (alert, title) => act({
+  title: `Snooze the alert about ${title} for an hour?`,
   happens: 'Nothing is sent about it for 60 minutes.',
   verb: 'Snooze', path: `/api/alerts/${path(alert)}/snooze`, body: { minutes: 60 }, answer: () => 'Nothing is sent for an hour.',
 });

@@ -176,7 +176,7 @@ export class Activity {
     this.#stale = false;
     this.#sorted = [...this.#events.values()].sort((a, b) => a.seq - b.seq);
     this.#spans = spansOf(this.#sorted);
-    this.#series = seriesOf(this.#sorted).slice(0, seriesMax);
+    this.#series = seriesOf(this.#sorted).filter(({ points }) => points.some(([, value]) => value > 0)).slice(0, seriesMax);
     const { calls, requests, turns, waits } = this.#spans;
     this.#bars = [...turns, ...waits, ...requests, ...calls].sort((a, b) => a.begin - b.begin);
     if (this.#chosen) this.#chosen = this.#bars.find(({ seq, kind }) => seq === this.#chosen.seq && kind === this.#chosen.kind) ?? null;

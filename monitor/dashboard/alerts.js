@@ -1,6 +1,7 @@
 // The alerts, the newest first, and the buttons that acknowledge or snooze them.
 
 import { act } from './actions.js';
+import { openAlerts, recoveryOf } from './alert.js';
 import { find } from './api.js';
 import { agoElement, now, spoken, timely } from './clock.js';
 import { el, linkTo, put } from './element.js';
@@ -15,6 +16,7 @@ const hours = [['15 min', 15], ['1 h', 60], ['8 h', 480], ['24 h', 1440]];
 let limit = pageSize;
 const titles = new Map();
 const ends = new Map();  // of sessions that ended badly: how, and why
+let sessions = new Map();
 const list = el('ol', { class: 'alerts all' });
 const none = el('p', { class: 'none', hidden: true });
 const note = el('p', { class: 'hint' });
@@ -31,29 +33,38 @@ function reasonOf({ sessionId, health, reason }) {
   return end?.state === health ? end.reason : reason;
 }
 
-function item(alert) {
+function item(alert, isOpen) {
   const quiet = alert.snoozedUntil > now();
-  const isOpen = alert.kind === 'alert' && !alert.acknowledged;
   const snooze = el('select', { 'aria-label': 'Snooze', onchange: () => {
     const minutes = Number(snooze.value);
     snooze.value = '';
     if (minutes > 0) change(alert, 'Snooze', 'snooze', { minutes }, `Quiet for ${spoken(minutes * 60000)}.`);
   } }, new Option('Snooze…', ''), ...hours.map(([name, minutes]) => new Option(name, minutes)));
-  return el('li', { class: isOpen ? 'open' : null }, badge(alert.health),
+  return el('li', { class: isOpen ? 'open' : null }, badge(alert.kind === 'recovery' ? 'recovered' : alert.health),
     el('a', { href: linkTo(alert.sessionId) }, titles.get(alert.sessionId) ?? alert.sessionId),
-    el('span', { class: 'told' }, alert.kind === 'recovery' ? 'Recovered' : timely(reasonOf(alert))), agoElement(alert.at),
+    el('span', { class: 'told' }, alert.kind === 'recovery' ? recoveryOf(alert) : timely(reasonOf(alert))), agoElement(alert.at),
     el('span', { class: 'buttons' }, ...(isOpen ? [
       el('button', { type: 'button', onclick: () => change(alert, 'Acknowledge', 'acknowledge', {}, 'It is acknowledged.') }, 'Acknowledge'), snooze] : [])),
     el('small', {}, [alert.acknowledged && `acknowledged by ${alert.acknowledged.by}`, quiet && `quiet for ${spoken(alert.snoozedUntil - now())}`,
                      ...alert.channels.map(({ name, state, error }) => `${name}: ${state}${error ? ` (${error})` : ''}`)].filter(Boolean).join(' · ')));
 }
 
+async function loadSessions() {
+  const rows = await find('/api/autonomous/sessions?limit=10000').catch(() => null);
+  sessions = new Map((rows?.sessions ?? []).map((row) => [row.sessionId, row]));
+  for (const { sessionId, title, outcome, reason } of sessions.values()) {
+    titles.set(sessionId, title);
+    if (['failed', 'incomplete'].includes(outcome) && reason) ends.set(sessionId, { state: outcome, reason });
+  }
+}
+
 async function load() {
   const page = await find(`/api/alerts?limit=${Math.min(limit, 1000)}`).catch(() => null);
   connection.is(page ? 'live' : 'lost');
   if (!page) return;
-  const alerts = open.checked ? page.alerts.filter((one) => one.kind === 'alert' && !one.acknowledged) : page.alerts;
-  list.replaceChildren(...alerts.map(item));
+  const asking = new Set(openAlerts(page.alerts, (id) => sessions.get(id)));
+  const alerts = open.checked ? [...asking] : page.alerts;
+  list.replaceChildren(...alerts.map((alert) => item(alert, asking.has(alert))));
   more.hidden = page.next === null;
   none.hidden = alerts.length > 0;
   put(none, open.checked ? 'No alert is open.' : 'No alert yet.');
@@ -65,12 +76,12 @@ export async function startAlerts(main) {
   main.replaceChildren(el('nav', { 'aria-label': 'Back' }, el('a', { href: '/', class: 'back' }, '← Sessions')),
     el('div', { class: 'title' }, el('h1', {}, 'Alerts'), note), el('div', { class: 'filters' }, el('label', {}, open, ' Only open ones')), list, none, more);
   onKey(['Escape'], 'back to the list', () => { location.href = '/'; });
-  const rows = await find('/api/autonomous/sessions?limit=10000').catch(() => null);
-  for (const { sessionId, title, outcome, reason } of rows?.sessions ?? []) {
-    titles.set(sessionId, title);
-    if (['failed', 'incomplete'].includes(outcome) && reason) ends.set(sessionId, { state: outcome, reason });
-  }
+  await loadSessions();
   await load();
-  setInterval(() => { if (!document.hidden && !connection.paused && !document.querySelector('dialog[open], select:focus')) load(); }, refreshMs);
+  setInterval(async () => {
+    if (document.hidden || connection.paused || document.querySelector('dialog[open], select:focus')) return;
+    await loadSessions();
+    load();
+  }, refreshMs);
   showChannels(main);
 }

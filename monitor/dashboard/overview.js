@@ -87,6 +87,7 @@ async function load() {
     shown = { counts, begin, end };
     const looks = [...counts.keys()].sort((a, b) => rank(a) - rank(b));
     none.hidden = looks.length > 0;
+    canvas.parentNode.hidden = looks.length === 0;  // an empty chart says nothing
     legend.replaceChildren(...looks.map((look) => el('li', {}, badge(look), ` ${counts.get(look).at(-1)}`,
       Math.max(...counts.get(look)) > counts.get(look).at(-1) ? el('small', {}, `at most ${Math.max(...counts.get(look))}`) : null)));
     const hours = Array.from({ length: 24 }, (_, at) => at * buckets / 24 + buckets / 24 - 1);

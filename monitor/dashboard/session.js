@@ -1,6 +1,7 @@
 // One session: how it is, why, what it does, and what can be done about it.
 
 import { abortTool, abortTurn, acknowledge, askForCheck, cancelSession, snooze } from './actions.js';
+import { openAlerts, recoveryOf } from './alert.js';
 import { find, get } from './api.js';
 import { agoElement, heard, now, spoken, timely, waitOf } from './clock.js';
 import { el, linkTo, mark, put } from './element.js';
@@ -60,8 +61,8 @@ const sections = {
 const timeline = new Timeline();
 const events = new Events(id);
 const activity = new Activity(id, (seq) => events.reveal(seq));
-const check = el('button', { type: 'button', onclick: () => askForCheck(id) }, 'Ask for a check');
-const stop = el('button', { type: 'button', class: 'harm', onclick: () => cancelSession(id) }, 'Cancel session');
+const check = el('button', { type: 'button', onclick: () => askForCheck(id, shown?.title) }, 'Ask for a check');
+const stop = el('button', { type: 'button', class: 'harm', onclick: () => cancelSession(id, shown?.title) }, 'Cancel session');
 
 function fillList(name, items) {
   parts[name].replaceChildren(...items);
@@ -280,15 +281,16 @@ async function showRelatives() {
 
 async function showAlerts() {
   const page = await find(`/api/alerts?sessionId=${encodeURIComponent(id)}&limit=20`).catch(() => null);
+  const asking = openAlerts(page?.alerts ?? [], () => shown);
   fillList('alerts', (page?.alerts ?? []).map((alert) => {
-    const open = alert.kind === 'alert' && !alert.acknowledged;
-    const reason = alert.kind === 'recovery' ? 'Recovered' : alert.health === shown?.outcome?.kind ? shown.reason : alert.reason;
-    return el('li', {}, badge(alert.health), el('span', {}, timely(reason)), agoElement(alert.at),
+    const open = asking.includes(alert);
+    const reason = alert.kind === 'recovery' ? recoveryOf(alert) : alert.health === shown?.outcome?.kind ? shown.reason : alert.reason;
+    return el('li', {}, badge(alert.kind === 'recovery' ? 'recovered' : alert.health), el('span', {}, timely(reason)), agoElement(alert.at),
       el('small', {}, [...alert.channels.map(({ name, state, error }) => `${name}: ${state}${error ? ` (${error})` : ''}`),
                        alert.acknowledged && `acknowledged by ${alert.acknowledged.by}`,
                        alert.snoozedUntil > now() && `quiet for ${spoken(alert.snoozedUntil - now())}`].filter(Boolean).join(' · ')),
-      ...(open ? [el('button', { type: 'button', onclick: () => acknowledge(alert.alertId, id) }, 'Acknowledge'),
-                  el('button', { type: 'button', onclick: () => snooze(alert.alertId, id) }, 'Snooze 1 h')] : []));
+      ...(open ? [el('button', { type: 'button', onclick: () => acknowledge(alert.alertId, shown?.title ?? id) }, 'Acknowledge'),
+                  el('button', { type: 'button', onclick: () => snooze(alert.alertId, shown?.title ?? id) }, 'Snooze 1 h')] : []));
   }));
 }
 
