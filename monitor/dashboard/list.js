@@ -1,10 +1,11 @@
 // The list of sessions.
 
+import { act } from './actions.js';
 import { ago, heard, now, spoken, timely, wall } from './clock.js';
 import { el, isolated, linkTo, mark, put } from './element.js';
 import { attentionNames, attentions, badge, hasEnded, isTrouble, lifecycles, nameOf, needsYou, pace, serverBrief, setBadge, states } from './health.js';
 import { onKey } from './keys.js';
-import { get } from './api.js';
+import { find, get } from './api.js';
 import { History } from './history.js';
 import { paleness, palette } from './paint.js';
 import { Rows, isFiltered, searchOf, wishFrom } from './rows.js';
@@ -26,6 +27,7 @@ const columns = [
   { key: 'heard', name: 'Heartbeat', number: true },
 ];
 const growMs = 10000;  // how often reasons that say how long are asked for again
+const alertsMs = 10000;  // how often alerts are asked for: what somebody acknowledged needs nobody else
 const orderMs = 1000;  // how often, at most, a long list is put in order
 
 const stripMs = 30 * 60000;
@@ -37,6 +39,7 @@ let wish = wishFrom(location.search);
 let counts = rows.counts();
 const ways = new Ways();
 let table = null;
+let shownCount = 0;
 
 function makeRow() {
   const id = el('a', { class: 'id' });
@@ -49,13 +52,16 @@ function makeRow() {
   const doing = el('span');
   const running = el('small');
   const health = badge('');
+  const known = el('button', { type: 'button', class: 'known', title: 'Acknowledge: it leaves “Needs you” (a)', onclick: ({ target }) => acknowledge(target) }, 'Acknowledge');
   const cell = (...parts) => el('td', { role: 'cell' }, el('div', {}, ...parts));
   const counted = (label) => el('td', { role: 'cell', class: 'number', 'data-label': label });
   const [tokens, changed, iteration, changes, beat] = ['tokens', 'changed', 'iteration', 'changes', 'heartbeat'].map(counted);
   const row = el('tr', { role: 'row' },
     el('th', { scope: 'row', role: 'rowheader' }, el('div', {}, id, el('small', {}, about, parent))),
-    cell(health, since), cell(reason, message), el('td', { role: 'cell' }, strip), cell(doing, running), tokens, changed, iteration, changes, beat);
-  row.parts = { id, about, parent, since, reason, message, strip, doing, running, health, tokens, iteration, changes, changed, beat };
+    cell(health, since), el('td', { role: 'cell' }, known, el('div', {}, reason, message)), el('td', { role: 'cell' }, strip), cell(doing, running), tokens, changed, iteration, changes, beat);
+  row.parts = { known, id, about, parent, since, reason, message, strip, doing, running, health, tokens, iteration, changes, changed, beat };
+  row.cellsOf = { session: [...row.cells], head: [el('th', { class: 'name', scope: 'rowgroup', role: 'rowheader' })] };
+  row.kind = 'session';
   return row;
 }
 
@@ -106,14 +112,37 @@ function showStrip({ target }) {
 
 const scheme = matchMedia('(prefers-color-scheme: dark)');
 
-function fillRow(tr, { row, depth }) {
+/** A row shows a session, or the name of the group that begins there. */
+function beKind(tr, kind) {
+  if (tr.kind !== kind) tr.replaceChildren(...tr.cellsOf[kind]);
+  tr.kind = kind;
+}
+
+// Columns that the width of the window allows.
+let columnsShown = 0;
+addEventListener('resize', () => { columnsShown = 0; });
+
+function fillHead(tr, { attention, count }) {
+  beKind(tr, 'head');
+  columnsShown ||= page.heads.filter((head) => head.offsetWidth > 0).length;
+  mark(tr.cells[0], 'colspan', columnsShown);
+  mark(tr, 'class', `head ${attention}`);
+  mark(tr, 'data-depth', null);
+  put(tr.cells[0], `${attentionNames[attention] ?? attention} · ${count.toLocaleString()}`);
+}
+
+function fillRow(tr, item) {
+  if (!item.row) return fillHead(tr, item);
+  const { row, depth } = item;
   const part = tr.parts;
   const time = now();
+  beKind(tr, 'session');
   put(part.id, row.title);
   mark(part.id, 'href', linkTo(row.sessionId));
   mark(part.id, 'title', row.title === row.sessionId ? row.sessionId : `${row.title}\n${row.sessionId}`);
   mark(tr, 'data-depth', depth || null);
   mark(tr, 'class', `row-${row.attention}`);
+  part.known.hidden = !needsYou(row) || !rows.alertOf(row);
   const children = counts.children.get(row.sessionId);
   put(part.about, [...[row.agent, row.directory].map(isolated), beside(row.shortId, row.title), children && `${children} ${children === 1 ? 'child' : 'children'}`,
                    row.parentSessionId && 'child of '].filter(Boolean).join(' · '));
@@ -133,7 +162,8 @@ function fillRow(tr, { row, depth }) {
   mark(part.message, 'title', more || null);
   paintStrip(part.strip, row, time);
   put(part.doing, row.currentPhase ?? '');
-  if (row.tool && !hasEnded(row) && row.state !== 'dead') {
+  // A call that waits for a person does not run.
+  if (row.tool && !hasEnded(row) && !['dead', 'needs_input'].includes(row.state)) {
     const elapsed = time - row.tool.startedAt;
     put(part.running, `${row.tool.name || 'a tool'} ${spoken(elapsed)}`);
     mark(part.running, 'class', `pace ${pace(elapsed)}`);
@@ -210,7 +240,7 @@ let page = null;
 function showControls() {
   counts = rows.counts();
   const total = rows.all.size;
-  const shown = table.items.length;
+  const shown = shownCount;
   const { needed } = counts;
   put(page.title, needed > 0 ? `${needed.toLocaleString()} ${needed === 1 ? 'session needs' : 'sessions need'} you` : 'No session needs you');
   mark(page.title, 'class', needed > 0 ? 'needed' : null);
@@ -224,6 +254,8 @@ function showControls() {
     put(chip.lastChild, count.toLocaleString());
     mark(chip, 'aria-pressed', pressed);
     chip.classList.toggle('empty', count === 0);
+    // Monitors that know no such state get no button for it.
+    if (attention === 'ready') chip.hidden = count === 0 && !pressed;
   }
   if (page.search.value !== wish.text) page.search.value = wish.text;
   page.lifecycle.value = wish.lifecycle;
@@ -235,7 +267,6 @@ function showControls() {
     page.agent.replaceChildren(new Option('All agents', ''), ...agents.map((name) => new Option(name, name)));
   page.agent.value = wish.agent;
   page.clear.hidden = !isFiltered(wish);
-  page.sessions.classList.toggle('grouped', wish.sort === 'state' && !wish.families);
   for (const head of page.heads) {
     const sorted = head.dataset.key === wish.sort;
     mark(head, 'aria-sort', sorted ? (wish.descending ? 'descending' : 'ascending') : null);
@@ -248,7 +279,9 @@ function showControls() {
 
 function order() {
   ordered = performance.now();
-  table.show(rows.shown(wish));
+  const { items, heads, count } = rows.grouped(wish);
+  shownCount = count;
+  table.show(items, heads);
   showControls();
 }
 
@@ -281,6 +314,7 @@ function onRecord(name, data) {
     if (data.complete || rows.all.size <= 1000) order();
     if (data.complete) restore();
     if (data.complete) loadPast();
+    if (data.complete) loadAlerts();
   } else if (name === 'session') {
     heard(data.now);
     const before = rows.all.get(data.sessionId);
@@ -301,6 +335,22 @@ function loadPast() {
   get(`/api/autonomous/history?minutes=${stripMs / 60000}`).then((given) => { past.fill(given); table.draw(); }).catch(() => {});
 }
 
+/** What people acknowledged, here or elsewhere. */
+async function loadAlerts() {
+  const page = await find('/api/alerts?limit=1000').catch(() => null);
+  if (page && rows.setAlerts(page.alerts, now()) && !connection.paused) order();
+  else if (page) table.draw();
+}
+
+/** Says that somebody looks after the session of the row in which this is. */
+function acknowledge(node) {
+  const row = table.items[table.indexOf(node?.closest('tr'))]?.row;
+  const alert = row && needsYou(row) && rows.alertOf(row);
+  if (!alert) return;
+  act({ title: `Acknowledge: ${row.title}`, happens: 'It leaves “Needs you”. No more alerts of this trouble until it is over.', verb: 'Acknowledge',
+        path: `/api/alerts/${alert.alertId}/acknowledge`, answer: () => 'It is acknowledged.', done: loadAlerts });
+}
+
 const placeKey = () => `scroll ${location.pathname}${location.search}`;
 
 /** Back from a session the list is where it was. */
@@ -310,7 +360,7 @@ function restore() {
   sessionStorage.removeItem(placeKey());
   const { top, id } = JSON.parse(place);
   scrollTo({ top });
-  const at = table.items.findIndex(({ row }) => row.sessionId === id);
+  const at = table.items.findIndex(({ row }) => row?.sessionId === id);
   if (at >= 0) step(() => at);
 }
 
@@ -319,7 +369,9 @@ function step(from) {
   if (table.items.length === 0) return;
   const focused = document.activeElement?.closest('tr');
   const at = focused ? table.indexOf(focused) : -1;
-  const next = Math.max(0, Math.min(from(at), table.items.length - 1));
+  let next = Math.max(0, Math.min(from(at), table.items.length - 1));
+  // Over a heading, on in the same direction; before the first session there is none.
+  if (!table.items[next].row) next += next > at || next === 0 ? 1 : -1;
   table.reveal(next);
   table.rowAt(next)?.parts.id.focus({ preventScroll: true });
 }
@@ -334,7 +386,7 @@ export function startList(main) {
   addEventListener('pagehide', () => {
     sessionStorage.setItem('list', location.pathname + location.search);
     const focused = document.activeElement?.closest('tr');
-    const id = focused ? table.items[table.indexOf(focused)]?.row.sessionId : undefined;
+    const id = focused ? table.items[table.indexOf(focused)]?.row?.sessionId : undefined;
     sessionStorage.setItem(placeKey(), JSON.stringify({ top: scrollY, id }));
   });
   addEventListener('popstate', () => { wish = wishFrom(location.search); order(); });
@@ -342,6 +394,7 @@ export function startList(main) {
   onKey(['j', 'ArrowDown'], 'next session', () => step((at) => at + 1));
   onKey(['k', 'ArrowUp'], 'session before', () => step((at) => at - 1));
   onKey(['Enter'], 'open the session', () => false);
+  onKey(['a'], 'acknowledge the session', () => acknowledge(document.activeElement));
   onKey(['Escape'], 'clear the search', () => {
     if (document.activeElement === page.search && !wish.text) page.search.blur();
     wish.text = '';
@@ -357,6 +410,9 @@ export function startList(main) {
     for (const row of fresh?.sessions ?? []) rows.set(row);
     if (fresh?.sessions.length > 0) renew();
   }, growMs);
+  setInterval(() => {
+    if (!document.hidden && !connection.paused && connection.state === 'live') loadAlerts();
+  }, alertsMs);
   new Stream('/api/autonomous/stream?include=sessions,transitions', { record: onRecord, state: connection.is });
   showChannels(main);
 }

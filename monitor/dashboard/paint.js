@@ -1,6 +1,6 @@
 // The colours of the page, for what is drawn.
 
-const same = { idle: 'unknown', cancelled: 'unknown', completed: 'unknown', failed: 'stuck', incomplete: 'slow', needs_input: 'needs', waiting: 'blocked', your_turn: 'blocked' };
+const same = { idle: 'unknown', cancelled: 'unknown', completed: 'unknown', failed: 'stuck', incomplete: 'slow', needs_input: 'needs', your_turn: 'accent', waiting: 'blocked' };
 
 let known = new Map();
 for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)'])

@@ -1,5 +1,6 @@
 // The sessions of the list: which are shown, and in which order. Knows nothing of the page.
 
+import { isOver } from './alert.js';
 import { attentions, needsYou, rank, states } from './health.js';
 
 const keys = {
@@ -119,9 +120,13 @@ export function families(sorted) {
   return list;
 }
 
+const settledMs = 24 * 3600 * 1000;  // as long as an end needs a person, if nobody acknowledges it
+
 /** All sessions that are known, by id. */
 export class Rows {
   all = new Map();
+  #alerts = new Map();  // of each session the newest
+  #now = 0;             // when they were loaded
   #incoming = null;
 
   /** A piece of a snapshot: the last one makes those go that it did not name. */
@@ -140,13 +145,58 @@ export class Rows {
 
   set(row) {
     this.#incoming?.add(row.sessionId);
+    row.given ??= row.attention;
     this.all.set(row.sessionId, row);
+    this.#settle(row);
+  }
+
+  /** The newest alerts, the newest first; returns whether another session needs a person now. */
+  setAlerts(alerts, now) {
+    this.#alerts = new Map([...alerts].reverse().map((alert) => [alert.sessionId, alert]));
+    this.#now = now;
+    let changed = false;
+    for (const row of this.all.values()) changed = this.#settle(row) || changed;
+    return changed;
+  }
+
+  /** The alert about what a session is like now; undefined: there is none, or none was loaded. */
+  alertOf({ sessionId, state, stateSince }) {
+    const alert = this.#alerts.get(sessionId);
+    return alert && alert.health === state && alert.at >= stateSince - 1000 && !isOver(alert) ? alert : undefined;
+  }
+
+  /** A session that somebody looks after, or that died long ago, needs nobody else. */
+  #settle(row) {
+    const now = Math.max(this.#now, row.now ?? 0);
+    const before = row.attention;
+    const alert = this.alertOf(row);
+    const known = alert && (alert.acknowledged || alert.snoozedUntil > now);
+    const old = row.state === 'dead' && now - row.stateSince >= settledMs;
+    row.attention = row.given === 'needs_you' && (known || old) ? (row.endedAt || row.state === 'dead' ? 'resting' : 'watch') : row.given;
+    return row.attention !== before;
   }
 
   /** Those of the wish in its order, each with its depth in its family. */
   shown(wish) {
     const found = sorted([...this.all.values()].filter((row) => matches(row, wish)), wish);
     return wish.families ? families(found) : found.map((row) => ({ row, depth: 0 }));
+  }
+
+  /** Likewise, with a heading {attention, count} before each group where groups follow each other; `heads`: where these are. */
+  grouped(wish) {
+    const shown = this.shown(wish);
+    if (wish.sort !== 'state' || wish.families) return { items: shown, heads: [], count: shown.length };
+    const items = [];
+    const heads = [];
+    for (const item of shown) {
+      if (items.at(-1)?.row?.attention !== item.row.attention) {
+        heads.push(items.length);
+        items.push({ attention: item.row.attention, count: 0 });
+      }
+      items[heads.at(-1)].count += 1;
+      items.push(item);
+    }
+    return { items, heads, count: shown.length };
   }
 
   /** Tells each session above this one of it, where it is the worst below. */

@@ -6,11 +6,12 @@ const spare = 8;      // rows made beyond what is in sight
 const onPaper = 500;  // rows printed at most
 
 /**
- * Shows `items` in a <tbody> whose rows are all `--row` high. `make()` gives an empty <tr>,
+ * Shows `items` in a <tbody>. Rows are `--row` high, those of headings `--head`. `make()` gives an empty <tr>,
  * `fill(tr, item, at)` makes it show an item; it is called again for what has not changed.
  */
 export class Table {
   items = [];
+  #heads = [];  // which items are headings: few
   #table;
   #body;
   #make;
@@ -20,6 +21,7 @@ export class Table {
   #rows = [];
   #begin = 0;
   #height = 0;
+  #headHeight = 0;
   #top = 0;
   #waiting = false;
   #printed = false;
@@ -38,8 +40,9 @@ export class Table {
     this.#measure();
   }
 
-  show(items) {
+  show(items, heads = []) {
     this.items = items;
+    this.#heads = heads;
     mark(this.#table, 'aria-rowcount', items.length + 1);
     this.draw();
   }
@@ -58,14 +61,28 @@ export class Table {
   /** Scrolls as little as it takes to have the item in sight. */
   reveal(at) {
     const head = this.#table.tHead.offsetHeight;
-    const top = this.#top + at * this.#height;
+    const top = this.#top + this.#offset(at);
     if (top < scrollY + head) scrollTo({ top: top - head });
     else if (top + this.#height > scrollY + innerHeight) scrollTo({ top: top + this.#height - innerHeight });
     this.draw();
   }
 
+  /** Where an item begins, px below the first one. */
+  #offset(at) {
+    const before = this.#heads.filter((head) => head < at).length;
+    return at * this.#height - before * (this.#height - this.#headHeight);
+  }
+
+  /** The item at a place, px below the first one; one or two too early where headings are above it. */
+  #itemAt(place) {
+    let at = Math.floor(place / this.#height);
+    while (this.#offset(at + 1) <= place) ++at;
+    return at;
+  }
+
   #measure() {
-    this.#height = parseFloat(getComputedStyle(this.#table).getPropertyValue('--row'));
+    const style = getComputedStyle(this.#table);
+    [this.#height, this.#headHeight] = ['--row', '--head'].map((name) => parseFloat(style.getPropertyValue(name)));
     this.#top = this.#body.getBoundingClientRect().top + scrollY;
   }
 
@@ -80,8 +97,8 @@ export class Table {
 
   draw() {
     const count = this.items.length;
-    const first = this.#printed ? 0 : Math.floor((scrollY - this.#top) / this.#height) - spare;
-    const seen = this.#printed ? onPaper : Math.ceil(innerHeight / this.#height) + 2 * spare;
+    const first = this.#printed ? 0 : this.#itemAt(scrollY - this.#top) - spare;
+    const seen = this.#printed ? onPaper : Math.ceil(innerHeight / this.#height) + this.#heads.length + 2 * spare;
     const begin = Math.max(0, Math.min(first, count - seen));
     this.#have(Math.min(seen, count));
     this.#turn(begin - this.#begin);
@@ -90,8 +107,8 @@ export class Table {
       mark(row, 'aria-rowindex', begin + at + 2);
       this.#fill(row, this.items[begin + at], begin + at);
     });
-    this.#above.style.height = `${begin * this.#height}px`;
-    this.#below.style.height = `${this.#printed ? 0 : (count - begin - this.#rows.length) * this.#height}px`;
+    this.#above.style.height = `${this.#offset(begin)}px`;
+    this.#below.style.height = `${this.#printed ? 0 : this.#offset(count) - this.#offset(begin + this.#rows.length)}px`;
   }
 
   #have(count) {

@@ -112,7 +112,7 @@ test('of forty sessions the twelve that need a person come first, each with its 
   const page = await open(browser, monitor.url, { viewport: { width: 1920, height } });
   await live(page);
   await page.waitForFunction((count) => document.title.includes(count), `${needy.length}`);
-  const seen = await page.locator('.sessions tbody tr:not(.gap)').evaluateAll((rows) => rows.map((row) => {
+  const seen = await page.locator('.sessions tbody tr:not(.gap, .head)').evaluateAll((rows) => rows.map((row) => {
     const why = row.querySelector('.why');
     return {
       id: decodeURIComponent(row.querySelector('a.id').pathname.split('/').at(-1)),

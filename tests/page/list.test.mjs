@@ -30,7 +30,7 @@ function onPage(name, options, run) {
   });
 }
 
-const row = (page, session) => page.locator('.sessions tbody tr:not(.gap)', { has: page.locator(`a.id[href="/sessions/${session}"]`) });
+const row = (page, session) => page.locator('.sessions tbody tr:not(.gap, .head)', { has: page.locator(`a.id[href="/sessions/${session}"]`) });
 const ids = (page) => page.locator('.sessions a.id').evaluateAll((links) => links.map(({ pathname }) => decodeURIComponent(pathname.split('/').at(-1))));
 const words = (page) => page.locator('.sessions tbody .health').allTextContents();
 const until = async (what, holds) => {
@@ -73,11 +73,12 @@ test('notifications are off until somebody turns them on, and show only what is 
     await row(page, session).locator('.health.failed').waitFor();
   };
   const shown = () => page.evaluate(() => globalThis.shown);
-  const button = page.getByRole('button', { name: 'Notify me' });
+  const button = page.getByRole('button', { name: /^Notifications/ });
+  assert.equal(await button.textContent(), 'Notifications off');
   assert.equal(await button.getAttribute('aria-pressed'), 'false');
   await failing('unwanted');
   await button.click();
-  await page.locator('#notify[aria-pressed=true]').waitFor();
+  await page.locator('#notify[aria-pressed=true]', { hasText: 'Notifications on' }).waitFor();
   await failing('seen');
   assert.deepEqual(await shown(), []);
   await page.evaluate(() => Object.defineProperty(document, 'hidden', { get: () => true }));
@@ -108,7 +109,7 @@ onPage('sessions that need a person come first, and are counted everywhere', {},
   assert.deepEqual(seen, sessions.map(({ state }) => state).slice(0, seen.length), 'the page sorts as the monitor does');
   await page.locator('.chips [data-attention=needs_you]').click();
   assert.equal(new URL(page.url()).search, '?attention=needs_you');
-  await page.locator(`.sessions[aria-rowcount="${needed + 1}"]`).waitFor();
+  await page.locator(`.sessions[aria-rowcount="${needed + 2}"]`).waitFor();
 });
 
 onPage('a row has its title, and what it asks under the reason', { path: '/?q=0f8fad5b' }, async (page) => {
@@ -165,7 +166,7 @@ onPage('no figure and no heading is cut on a wide screen', { path: '/?sort=sessi
   for (const width of [1620, 1920, 2560]) {
     await page.setViewportSize({ width, height: 900 });
     const cut = await page.locator('.sessions').evaluate((table, figures) => {
-      const cells = [...table.querySelector('tbody tr:not(.gap)').children].slice(5);
+      const cells = [...table.querySelector('tbody tr:not(.gap, .head)').children].slice(5);
       const room = (node) => node.scrollWidth <= node.clientWidth;
       const wide = figures.filter((text, at) => { cells[at].textContent = text; return !room(cells[at]); });
       return [...wide, ...[...table.querySelectorAll('thead button')].filter((head) => !room(head)).map((head) => head.textContent)];
@@ -174,17 +175,52 @@ onPage('no figure and no heading is cut on a wide screen', { path: '/?sort=sessi
   }
 });
 
-onPage('the group that needs nobody is named where it begins', { viewport: { width: 1280, height: 3600 } }, async (page) => {
-  const names = await page.locator('.sessions tbody tr:not(.gap)').evaluateAll((rows) => rows.map((row) => {
-    const { content } = getComputedStyle(row.querySelector('td:nth-child(4)'), '::before');
-    return content === 'none' || content === 'normal' ? null : [row.className, content.replaceAll('"', '')];
-  }).filter(Boolean));
-  assert.deepEqual(names.map(([, name]) => name), [...new Set(names.map(([, name]) => name))], 'each once');
-  assert.ok(names.length >= 2);
-  for (const [look, name] of names) assert.equal(look, `row-${name.toLowerCase()}`);
+onPage('each group has a heading at the left, with its count', { viewport: { width: 1280, height: 3600 } }, async (page) => {
+  const rows = page.locator('.sessions tbody tr:not(.gap)');
+  const shown = await rows.evaluateAll((all) => all.map((row) => [row.className, row.className.startsWith('head') ? row.textContent : null]));
+  const { sessions } = await monitor.ask('/api/autonomous/sessions?limit=1000');
+  const count = (word) => sessions.filter(({ attention }) => attention === word).length;
+  const names = { needs_you: 'Needs you', watch: 'Watch', working: 'Working', resting: 'Resting' };
+  const headings = shown.filter(([, text]) => text !== null);
+  assert.deepEqual(headings.map(([, text]) => text), Object.keys(names).filter(count).map((word) => `${names[word]} · ${count(word)}`));
+  for (const [at, [look]] of shown.entries())
+    if (look.startsWith('head ')) assert.equal(shown[at + 1][0], look.replace('head ', 'row-'), 'its sessions follow it');
+  const [head, name] = [rows.first(), page.locator('.sessions a.id').first()];
+  const width = (node) => node.evaluate((one) => one.getBoundingClientRect().width);
+  assert.ok(await width(head.locator('th')) >= await width(page.locator('.sessions')) - 2, 'it is as wide as the list');
+  const left = (node) => node.evaluate((one) => { const all = document.createRange(); all.selectNodeContents(one); return all.getBoundingClientRect().left; });
+  assert.equal(await left(head.locator('th')), await left(name), 'where the names of sessions begin');
   await page.getByRole('button', { name: 'Session', exact: true }).click();
-  const shown = await page.locator('.sessions tbody td:nth-child(4)').evaluateAll((cells) => cells.filter((cell) => getComputedStyle(cell, '::before').content !== 'none').length);
-  assert.equal(shown, 0, 'not in another order');
+  assert.equal(await page.locator('.sessions tbody tr.head').count(), 0, 'not in another order');
+});
+
+test('an acknowledged session leaves those that need somebody, and comes back with a new trouble', async () => {
+  const page = await open(browser, monitor.url);
+  await live(page);
+  const session = 'looked-after';
+  await monitor.report(session, ...lives.stuck());
+  await until('it needs somebody', async () => (await row(page, session).getAttribute('class')) === 'row-needs_you');
+  const needed = await page.locator('h1').textContent();
+  const button = row(page, session).getByRole('button', { name: 'Acknowledge' });
+  await button.waitFor();
+  await row(page, session).locator('a.id').focus();
+  await page.keyboard.press('a');
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Token').fill(monitor.token);
+  await dialog.getByRole('button', { name: 'Log in' }).click();
+  await page.locator('#account', { hasText: 'Log out' }).waitFor();  // the bar knows of the login, too
+  await dialog.getByRole('button', { name: 'Acknowledge' }).click();
+  await page.getByText('It is acknowledged.').waitFor();
+  await page.getByRole('button', { name: 'Close' }).click();
+  await until('it is watched', async () => (await row(page, session).getAttribute('class')) === 'row-watch');
+  assert.equal(parseInt(await page.locator('h1').textContent(), 10), parseInt(needed, 10) - 1);
+  await button.waitFor({ state: 'hidden' });
+  await monitor.report(session, change('repaired', { again: 1 }), change('repaired', { again: 2 }));
+  await row(page, session).locator('.health.progressing').waitFor();
+  await monitor.report(session, ...beats(8, 'reflection', 9));
+  await until('it needs somebody again', async () => (await row(page, session).getAttribute('class')) === 'row-needs_you');
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
 });
 
 onPage('a row shows its tokens and its cost', { path: '/?q=costly', viewport: { width: 1920, height: 900 } }, async (page) => {
@@ -224,7 +260,7 @@ onPage('lifecycle, agent and text filter together', { path: '/?lifecycle=complet
   await page.getByLabel('Lifecycle').selectOption('open');
   await page.getByLabel('Agent').selectOption('coder');
   await page.getByRole('searchbox').fill('MANUAL');
-  const shown = await page.locator('.sessions tbody tr:not(.gap)').allTextContents();
+  const shown = await page.locator('.sessions tbody tr:not(.gap, .head)').allTextContents();
   assert.ok(shown.length > 0);
   for (const text of shown) assert.match(text, /manual.*coder/s);
   await page.getByRole('searchbox').fill('no such text');
@@ -294,9 +330,9 @@ onPage('everything goes by keyboard', {}, async (page) => {
   await until('all', async () => (await ids(page)).length > shown.length);
 });
 
-onPage('paused, nothing moves; resumed, all of it is there', {}, async (page) => {
+onPage('frozen, nothing moves; resumed, all of it is there', {}, async (page) => {
   await page.keyboard.press('p');
-  await page.locator('#live.paused', { hasText: 'Paused since' }).waitFor();
+  await page.locator('#live.paused', { hasText: 'Frozen since' }).waitFor();
   const shown = await page.locator('main').innerText();
   await monitor.report('later', change('begun'));
   await page.waitForResponse(() => true, { timeout: 1500 }).catch(() => {});

@@ -313,6 +313,27 @@ onSession('channels that do not get through are shown, and what they were to tel
   await page.route('**/api/alerts/*/*', (route) => route.fulfill({ json: { ok: true } }));
 } });
 
+onSession('the alerts of an attempt before ask for nothing, and a recovery says what it is',
+          [...lives.stuck(), { kind: 'end', outcome: 'failed', error: 'disk is full' }], async (page, id) => {
+  const section = page.getByRole('region', { name: 'Alerts' });
+  await section.getByRole('button', { name: 'Acknowledge' }).waitFor();
+  await monitor.report(id, { kind: 'start' }, ...lives.progressing(1), { kind: 'end', outcome: 'completed' });
+  await page.reload();
+  await live(page);
+  const over = section.locator('li', { has: page.locator('.health.recovered') });
+  assert.match(await over.textContent(), /^recoveredThe trouble is over/);
+  assert.equal(await section.getByRole('button').count(), 0);
+  await page.goto(`${monitor.url}/alerts`);
+  await page.getByLabel('Only open ones').waitFor();
+  assert.equal(await page.locator(`.alerts.all a[href="/sessions/${id}"]`).count(), 0);
+});
+
+onSession('a counter that stays at 0 gets no chart', [change('begun'), ...[0, 0, 0].map((n) => ({ kind: 'heartbeat', counters: { prompt_tokens: n, tokens: 1 } }))], async (page, id) => {
+  for (const tokens of [5, 9]) await monitor.report(id, { kind: 'heartbeat', counters: { prompt_tokens: 0, tokens } });
+  await page.locator('.counters figcaption', { hasText: /^tokens / }).waitFor();
+  assert.equal(await page.locator('.counters figure').count(), 1);
+});
+
 onSession('acting asks for a token, watching does not', lives.stuck(), async (page) => {
   await page.getByRole('button', { name: 'Cancel session' }).click();
   const login = page.getByRole('dialog', { name: 'Log in' });
