@@ -8,24 +8,12 @@ import importlib
 import pathlib
 import sys
 import threading
-import types
 import unittest
 
+from framework_stand_ins import Thing, stand_in
 from python_case import CLIENT, PATIENCE_S, WithMonitor
 from watchdog_client import Cancelled
 import watchdog_client.integrations
-
-
-def stand_in(name, **content):
-    parts = name.split(".")
-    for count in range(1, len(parts) + 1):
-        module = sys.modules.setdefault(".".join(parts[:count]), types.ModuleType(".".join(parts[:count])))
-        module.__path__ = []
-    module.__dict__.update(content)
-
-
-class Thing(types.SimpleNamespace):
-    """An object with attributes."""
 
 
 class Integrations(WithMonitor):

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The Python client against a real monitor, and against what is none."""
 
+import ast
 import http.server
 import json
 import os
@@ -592,11 +593,10 @@ class Documentation(WithMonitor):
         subprocess.run([sys.executable, "-c", prelude + example], env=environment, check=True)
         self.assertEqual(self.monitor.progress("my-run")["lifecycle"], "completed")
 
-
     def test_examples_of_pages_are_programs(self):
         for page in ("in-your-kind-of-program", "python-frameworks"):
             for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "how-to" / f"{page}.md").read_text(), re.S):
-                compile(code, page, "exec")
+                compile(code, page, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
                 for words in re.findall(r"^from watchdog_client import (.*)$", code, re.M):
                     self.assertLessEqual(set(words.split(", ")), set(watchdog_client.__all__))
 
