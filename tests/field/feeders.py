@@ -29,6 +29,7 @@ from server import Server  # noqa: E402  (its folder is named one line above)
 STAND_INS = str(pathlib.Path(__file__).resolve().parent / "stand_ins.py")
 SESSIONS = "/api/autonomous/sessions"
 PROGRESS = "/api/autonomous/progress"
+CLIENTS = pathlib.Path(__file__).resolve().parents[2] / "clients"
 FAKETIME = next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), "")
 Programs = collections.namedtuple("Programs", "monitor agent")
 
@@ -252,6 +253,8 @@ class Monitor(Feeder):
             self.request(step)
         elif "start" in step:
             self.tell({"start": step["start"]})
+        elif "program" in step:
+            self.begin_program(step["program"], session)
         elif "leave" in step:
             os.killpg(self.process.pid, signal.SIGKILL) if step["leave"] == "killed" else self.process.stdin.close()
             self.process.wait()
@@ -259,6 +262,16 @@ class Monitor(Feeder):
             time.sleep(step["wait"])
         else:
             raise Broken(f"unknown step: {', '.join(step)}")
+
+    def begin_program(self, words, session):
+        """A program that has a client of this project. It prints a line when it has reported, and ends when its input does."""
+        more = {"WATCHDOG_SERVER": "http://" + self.server.host, "WATCHDOG_SESSION": session, "PYTHONPATH": str(CLIENTS / "python"),
+                "PYTHONDONTWRITEBYTECODE": "1", "WATCHDOG_CLIENT": (CLIENTS / "javascript" / "watchdog.js").as_uri()}
+        program = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
+                                   env=self.own_environment(more), start_new_session=True)
+        self.closing.callback(program.communicate)
+        if not program.stdout.readline():
+            raise Broken(f"the program {' '.join(words)} says: {program.communicate()[1][-500:]}")
 
     def tell(self, step):
         self.process.stdin.write(json.dumps(step) + "\n")
