@@ -512,7 +512,7 @@ class Reporter:
         self._server, self._token = _settings(server, token)
         self._strict = strict
         wanted = session or os.environ.get("WATCHDOG_SESSION") or f"{agent or 'agent'}-{_now_ms():x}-{os.urandom(3).hex()}"
-        self.session = _session_id(str(wanted))  #: Id of the session.
+        self.session: str = _session_id(str(wanted))  #: Id of the session.
         tags = self._valid("labels", labels, dict, "a mapping of texts")
         usual = self._valid("policy", policy, lambda one: {"heartbeatInterval": float(one.get("heartbeatInterval") or 10_000)}, "a mapping, with a heartbeatInterval in ms")
         every_s = self._seconds("interval_s", interval_s)
@@ -522,7 +522,7 @@ class Reporter:
             self._exit_s = _EXIT_S
         self._queue_max = max(self._valid("queue_max", queue_max, _whole, "a number of events") or _QUEUE_MAX, 16)
         self._owner, self._ended, self._closed, self._in_block = os.getpid(), False, False, False
-        self.dropped = 0  #: Number of reports lost because the queue was full.
+        self.dropped: int = 0  #: Number of reports lost because the queue was full.
         self._begin()
         _tell_children()
         with _registry_lock:
@@ -539,7 +539,7 @@ class Reporter:
         self._mistake: Optional[str] = None  # that the monitor found, and that nobody has raised yet
         self.cancel: Optional[Json] = None  #: `{"by", "reason", "at"}` after somebody asked the agent to stop.
         self.aborts: List[Json] = []  #: `[{"turnId", "toolId", "by", "reason", "at"}]`: turns and calls that must stop.
-        self.rejected = 0  #: Number of reports that the monitor refused.
+        self.rejected: int = 0  #: Number of reports that the monitor refused.
         self._totals: Dict[str, float] = {}
         _tell_children()
         self._report("start", **_process_facts())
@@ -1062,7 +1062,8 @@ class Reporter:
         return 0
 
     def _obey(self, directive: Json) -> None:
-        known, self.aborts = self.aborts, list(directive.get("aborts") or ())
+        aborts: List[Json] = directive.get("aborts") or []
+        known, self.aborts = self.aborts, aborts
         for abort in self.aborts:
             if abort not in known:
                 self._call(self._on_abort, abort)
@@ -1462,7 +1463,7 @@ class WaitFailed(AssertionError):
         self.progress = progress  #: The newest progress document, or None.
 
 
-Awaited = Union[str, Callable[[Json], bool]]
+Awaited = Union[str, Callable[[Json], object]]
 
 
 class Monitor:
@@ -1499,7 +1500,7 @@ class Monitor:
         """Asks the agent to stop. Needs a token."""
         return cast(Json, self.ask("POST", f"{_sessions}/{session}/cancel", {"reason": reason, "by": by}))
 
-    def wait(self, session: str, for_: Awaited = "completed", *, on_stuck: Union[str, Callable[[Json], bool]] = "fail",
+    def wait(self, session: str, for_: Awaited = "completed", *, on_stuck: Union[str, Callable[[Json], object]] = "fail",
              further_max: int = 3, after: int = 0, process: Optional[subprocess.Popen[Any]] = None,
              seen: Optional[Callable[[Json], None]] = None) -> Json:
         """Returns the session's progress document when the session reaches the wanted state, however long that takes.
@@ -1517,7 +1518,7 @@ class Monitor:
         __tracebackhide__ = True
         return _Wait(self, session, for_, on_stuck, further_max, after, process, seen).run()
 
-    async def wait_async(self, session: str, for_: Awaited = "completed", *, on_stuck: Union[str, Callable[[Json], bool]] = "fail",
+    async def wait_async(self, session: str, for_: Awaited = "completed", *, on_stuck: Union[str, Callable[[Json], object]] = "fail",
                          further_max: int = 3, after: int = 0, process: Optional[subprocess.Popen[Any]] = None,
                          seen: Optional[Callable[[Json], None]] = None) -> Json:
         """`wait` for asyncio: other tasks run meanwhile, and a cancel of the task ends the wait. Functions are called in a thread."""
@@ -1563,7 +1564,7 @@ def _say_interrupted(text: str) -> None:
 class _Wait:
     """Asks the monitor again and again whether the wait is over; the monitor answers late, and its cursor keeps the state."""
 
-    def __init__(self, monitor: Monitor, session: str, for_: Awaited, on_stuck: Union[str, Callable[[Json], bool]],
+    def __init__(self, monitor: Monitor, session: str, for_: Awaited, on_stuck: Union[str, Callable[[Json], object]],
                  further_max: int, after: int, process: Optional[subprocess.Popen[Any]], seen: Optional[Callable[[Json], None]]):
         if not re.fullmatch(r"[A-Za-z0-9._:@-]{1,128}", session):
             raise ValueError(f"{session!r} is not a session id: 1 to 128 characters of A-Z a-z 0-9 . _ : @ -")

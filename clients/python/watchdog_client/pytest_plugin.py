@@ -50,8 +50,8 @@ class WatchdogFixture:
     """A session for one test. While the test runs, its environment names the session and the monitor."""
 
     def __init__(self, name: str, server: Optional[str] = None, token: Optional[str] = None, say: Callable[[str], None] = _print):
-        self.session = re.sub(r"[^A-Za-z0-9._:@-]+", "-", name)[-100:] + "-" + os.urandom(4).hex()  #: Id of the session.
-        self.monitor = Monitor(server, token)  #: The monitor.
+        self.session: str = re.sub(r"[^A-Za-z0-9._:@-]+", "-", name)[-100:] + "-" + os.urandom(4).hex()  #: Id of the session.
+        self.monitor: Monitor = Monitor(server, token)  #: The monitor.
         self._say = say
         self._processes: List[subprocess.Popen[Any]] = []
         self._groups: List[int] = []
@@ -207,17 +207,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
                     help="without a monitor: fail the first test that needs it and skip the others, or skip all (default: fail)")
 
 
+def _option(config: pytest.Config, name: str) -> Optional[str]:
+    """The value of an option. Without one, or if another plug-in keeps pytest from adding it, None."""
+    found: Optional[str] = getattr(config.option, name, None)
+    return found
+
+
 _missing: List[str] = []  # why no monitor was found, once a test has failed for it
 
 
 @pytest.fixture(scope="session")
 def watchdog_monitor(pytestconfig: pytest.Config) -> Iterator[Optional[Monitor]]:
     """The monitor of the tests: the one that was named, else one that this test session starts, else a running one. None: no monitor was found."""
-    server = pytestconfig.getoption("watchdog_server", None) or os.environ.get("WATCHDOG_SERVER")
+    server = _option(pytestconfig, "watchdog_server") or os.environ.get("WATCHDOG_SERVER")
     if server:
         yield Monitor(server)
         return
-    wanted = pytestconfig.getoption("watchdog_program", None) or os.environ.get("WATCHDOG_PROGRAM") or "watchdog-monitor"
+    wanted = _option(pytestconfig, "watchdog_program") or os.environ.get("WATCHDOG_PROGRAM") or "watchdog-monitor"
     program = shutil.which(wanted)
     if program is None:
         usual = Monitor()
@@ -239,7 +245,7 @@ def watchdog(request: pytest.FixtureRequest, watchdog_monitor: Optional[Monitor]
     """A session for this test, with a monitor."""
     if watchdog_monitor is None:
         why = "the program watchdog-monitor is missing. Install it, or name it by --watchdog-program, or a monitor by --watchdog-server"
-        if _missing or request.config.getoption("watchdog_missing", "fail") == "skip":
+        if _missing or _option(request.config, "watchdog_missing") == "skip":
             pytest.skip(why)
         _missing.append(why)
         pytest.fail(why, pytrace=False)

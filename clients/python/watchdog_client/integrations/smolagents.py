@@ -16,7 +16,8 @@ _Agent = TypeVar("_Agent")
 
 def watch(agent: _Agent, reporter: Optional[Reporter] = None) -> _Agent:
     """Reports steps and calls of tools of the agent, and returns it. A cancel ends the run after the current step."""
-    reports, watched = Reports(reporter), agent  # type: Reports, Any
+    reports = Reports(reporter)
+    watched: Any = agent
     for name, tool in watched.tools.items():
         tool.forward = reporter.wrap(tool.forward, name=name) if reporter else wrap(tool.forward, name=name)
 
