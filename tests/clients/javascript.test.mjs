@@ -6,39 +6,17 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createServer as listen } from 'node:net';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { TestSession, matchers } from '../../clients/javascript/vitest.js';
 import * as client from '../../clients/javascript/watchdog.js';
 import { Monitor as RealMonitor } from '../page/monitor.mjs';
+import { monitor, real, reporter, server, stored } from './javascript_case.mjs';
 
-for (const key of Object.keys(process.env)) {
-  if (/^WATCHDOG_(?!MONITOR)/.test(key)) delete process.env[key];
-}
 const { Cancelled, Monitor, Reporter, WaitFailed, wait } = client;
 const library = new URL('../../clients/javascript/', import.meta.url);
 const run = promisify(execFile);
 
-let real;
-let server;
-let monitor;
-let number = 0;
-before(async () => {
-  real = await RealMonitor.start();
-  server = real.url;
-  monitor = new Monitor({ server, token: real.token });
-});
-after(() => {
-  setTimeout(() => process.exit(), 5000).unref();  // a socket that somebody left open holds no end up
-  return real.end();
-});
-
-const reporter = (options) => new Reporter(`s${++number}`, { server, log: null, ...options });
-async function told({ session }, kind) {
-  const events = [];
-  for await (const event of monitor.events(session, { kind })) events.push(event);
-  return events;
-}
 const failing = (end, text) => (error) => {
   assert.ok(error instanceof WaitFailed, error.stack);
   assert.equal(error.end, end, error.message);
@@ -101,7 +79,7 @@ describe('reports', () => {
     assert.equal(progress.outcome.kind, 'completed');
     assert.deepEqual([progress.agent, progress.task, progress.labels], ['planner', 'to plan', { team: 'tools' }]);
     assert.deepEqual([progress.currentPhase, progress.iteration, progress.budget.currentStep], ['reflection', 1, 3]);
-    const events = await told(one);
+    const events = await stored(one);
     assert.deepEqual(events.map(({ kind }) => kind), ['start', 'heartbeat', 'tool_call', 'tool_progress', 'tool_result', 'tool_call',
                                                      'error', 'state_change', 'message', 'wait', 'budget', 'heartbeat', 'end']);
     assert.equal(events[0].pid, process.pid);
@@ -177,7 +155,7 @@ describe('reports', () => {
     one.completed();
     assert.ok(await one.flush());
     assert.equal(one.rejected, 2);  // A change without a name, and an iteration that is not a number.
-    const changes = await told(one, 'state_change');
+    const changes = await stored(one, 'state_change');
     assert.deepEqual(changes.slice(0, -1).map(({ type }) => type), contents.map((_, at) => `c${at}`));
     assert.equal(changes[1].data, '\u00ff\u00fe');  // Other bytes are another text.
     assert.equal(changes[2].data, '\ufffd \\ud800');
@@ -191,7 +169,7 @@ describe('reports', () => {
       const one = new Reporter('exits'); for (let at = 0; at < 1200; ++at) one.stateChange('s' + at);`;
     const env = { PATH: process.env.PATH, WATCHDOG_SERVER: server };
     await run(process.execPath, ['--input-type=module', '-e', script], { env });
-    assert.equal((await told({ session: 'exits' }, 'state_change')).length, 1200);
+    assert.equal((await stored({ session: 'exits' }, 'state_change')).length, 1200);
     await run(process.execPath, ['--input-type=module', '-e', script], { env: { ...env, WATCHDOG_SERVER: 'http://127.0.0.1:1' } });
   });
 });
@@ -209,9 +187,9 @@ describe('waits', () => {
   });
 
   test('a session that is not there yet is waited for', async () => {
-    const ended = monitor.wait(`s${number + 1}`);
+    const ended = monitor.wait('late');
     await monitor.progress('absent').catch(() => {});
-    const one = reporter();
+    const one = new Reporter('late', { server, log: null });
     one.completed();
     assert.equal((await ended).lifecycle, 'completed');
     await one.close();
@@ -365,39 +343,39 @@ describe('values', () => {
                  (n) => [new Uint8Array([255, n])], (n) => new Uint8Array([255, n]).buffer, (n) => new RegExp(`${n}`), (n) => new URLSearchParams({ n }), (n) => new URL(`http://a/${n}`),
                  (n) => new Date(n), (n) => Buffer.from([n]), (n) => new Float64Array([n]), (n) => 10n ** BigInt(n), (n) => Symbol(n), (n) => [new Number(n)],
                  (n) => new AggregateError([new Error(n)], 'all'), (n) => Object.assign(Object.create(null), { n }), (n) => ({ at: new Date(n), again: [ring(n), ring(n)] })];
-  async function stored(values) {
+  async function asStored(values) {
     const one = reporter({ content: 'full', interval: 0 });
     for (const value of values) one.stateChange('x', value);
     one.completed();
     assert.ok(await one.close());
     assert.equal(one.rejected, 0);
-    return (await told(one, 'state_change')).map(({ data }) => JSON.stringify(data));
+    return (await stored(one, 'state_change')).map(({ data }) => JSON.stringify(data));
   }
 
   test('values that cannot be printed are never equal', async () => {
     for (const make of opaque) {
       const one = make(1);
-      const found = await stored([one, one, make(1), make(2)]);
+      const found = await asStored([one, one, make(1), make(2)]);
       assert.equal(new Set(found).size, 4, found.join('\n'));
     }
   });
 
   test('values that can be printed are equal if they are', async () => {
     for (const make of exact) {
-      const [one, same, other] = await stored([make(1), make(1), make(2)]);
+      const [one, same, other] = await asStored([make(1), make(1), make(2)]);
       assert.equal(one, same);
       assert.notEqual(one, other);
     }
   });
 
   test('they are printed as data, and errors with their causes', async () => {
-    const found = await stored([new Map([['a', { b: 1n }]]), new Set([1]), new Error('effect', { cause: new RangeError('cause') }), ring(7)]);
+    const found = await asStored([new Map([['a', { b: 1n }]]), new Set([1]), new Error('effect', { cause: new RangeError('cause') }), ring(7)]);
     assert.deepEqual(found.map((one) => JSON.parse(one)), [
       [['a', { b: '1' }]], [1], { error: 'Error: effect', cause: { error: 'RangeError: cause' } }, { number: 7, inner: [{ up: '[circle: 3 up]' }] }]);
     const one = reporter();
     await assert.rejects(one.tool('t', {}, () => { throw new Error('effect', { cause: new RangeError('cause') }); }));
     await one.close();
-    assert.equal((await told(one, 'error'))[0].text, 'Error: effect, caused by RangeError: cause');
+    assert.equal((await stored(one, 'error'))[0].text, 'Error: effect, caused by RangeError: cause');
   });
 
   test('no loop is seen in what nobody can compare', async () => {
@@ -425,7 +403,7 @@ describe('several reporters', () => {
   const program = async (session, lines) => {
     const script = `import { Cancelled, Reporter } from '${library}watchdog.js';\n${lines}`;
     await run(process.execPath, ['--input-type=module', '-e', script], { env: { WATCHDOG_SERVER: server, WATCHDOG_SESSION: session } });
-    const events = await told({ session });
+    const events = await stored({ session });
     assert.deepEqual(events.filter(({ kind }) => kind === 'end').map(({ outcome }) => outcome), ['completed']);
     assert.ok(!events.some(({ late }) => late));
     return events.filter(({ kind }) => kind === 'state_change').map(({ type }) => type);
@@ -441,14 +419,14 @@ describe('several reporters', () => {
     const { sessions } = await monitor.ask('GET', '/api/autonomous/sessions?limit=1000');
     const child = sessions.find(({ sessionId }) => sessionId.startsWith('family-inner-'));
     assert.deepEqual([child.parentSessionId, child.lifecycle], ['family', 'completed']);
-    assert.deepEqual((await told({ session: child.sessionId }, 'state_change')).map(({ type }) => type), ['inner']);
+    assert.deepEqual((await stored({ session: child.sessionId }, 'state_change')).map(({ type }) => type), ['inner']);
   });
 
   test('one after the other has the same session', async () => {
     const script = `for (const type of ['one', 'two']) await new Reporter().run((reporter) => reporter.stateChange(type));`;
     await run(process.execPath, ['--input-type=module', '-e', `import { Reporter } from '${library}watchdog.js';\n${script}`],
               { env: { WATCHDOG_SERVER: server, WATCHDOG_SESSION: 'in-turn' } });
-    assert.deepEqual((await told({ session: 'in-turn' }, 'state_change')).map(({ type }) => type), ['one', 'two']);
+    assert.deepEqual((await stored({ session: 'in-turn' }, 'state_change')).map(({ type }) => type), ['one', 'two']);
   });
 
   test('a second one of the same name does not end what the first one runs', async () => {
@@ -461,7 +439,7 @@ describe('several reporters', () => {
         outer.stateChange('after');
       });`);
     assert.deepEqual(changes, ['inner', 'after']);
-    assert.match((await told({ session: 'same' }, 'message'))[0].text, /reports no more: failed Error: no/);
+    assert.match((await stored({ session: 'same' }, 'message'))[0].text, /reports no more: failed Error: no/);
   });
 
   test('a worker thread does not end the session of its parent', async () => {
@@ -531,7 +509,7 @@ describe('mistakes', () => {
     one.report('turn', { name: 'turn_start', call_id: 't1', depth: 0 });
     one.completed();
     assert.ok(await one.close());
-    assert.deepEqual((await told(one)).map(({ kind }) => kind), ['start', 'budget', 'turn', 'end']);
+    assert.deepEqual((await stored(one)).map(({ kind }) => kind), ['start', 'budget', 'turn', 'end']);
   });
 
   test('a wrong word is said once in a process on standard error, and the rest of the report arrives', async () => {
@@ -549,7 +527,7 @@ describe('mistakes', () => {
     assert.equal(lines.filter((line) => line.includes('The right words are')).length, wrong.length, stderr);
     assert.equal(lines.filter((line) => line.includes('"stat_change"')).length, 1, stderr);
     assert.equal(new Set(lines).size, lines.length, stderr);
-    assert.equal((await told({ session: 'wrong-b' }, 'budget')).length, 4);
+    assert.equal((await stored({ session: 'wrong-b' }, 'budget')).length, 4);
   });
 
   test('a hint or refusal of the monitor is said once, and thrown by a strict reporter', async () => {

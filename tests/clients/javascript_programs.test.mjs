@@ -5,36 +5,15 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as client from '../../clients/javascript/watchdog.js';
 import { TestSession } from '../../clients/javascript/vitest.js';
-import { Monitor as RealMonitor } from '../page/monitor.mjs';
+import { monitor, real, reporter, server, stored } from './javascript_case.mjs';
 
-for (const key of Object.keys(process.env)) {
-  if (/^WATCHDOG_(?!MONITOR)/.test(key)) delete process.env[key];
-}
 const { Monitor, Reporter, wrap } = client;
 const module = new URL('../../clients/javascript/watchdog.js', import.meta.url).href;
 const absent = 'http://127.0.0.1:9';
-
-let real;
-let server;
-let monitor;
-let number = 0;
-before(async () => {
-  real = await RealMonitor.start();
-  server = real.url;
-  monitor = new Monitor({ server, token: real.token });
-});
-after(() => real.end());
-
-const reporter = (options) => new Reporter(`p${++number}`, { server, log: null, ...options });
-async function stored(session, kind) {
-  const events = [];
-  for await (const event of monitor.events(session, { kind })) events.push(event);
-  return events;
-}
 
 /** A program that has the client. Its output, and how it ended. */
 function program(lines, { flags = [], ...env } = {}) {
@@ -386,6 +365,6 @@ describe('runtimes', () => {
       const one = new Denied('denied', { server: '${server}' });
       one.completed();
       console.log(await one.close());`).over;
-    assert.equal(text, 'true\n');
+    assert.match(text, /^true$/m);  // a busy machine may also say that reports wait
   });
 });
