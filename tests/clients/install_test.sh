@@ -76,6 +76,12 @@ test "$(node -p 'JSON.parse(require("fs").readFileSync("node_modules/watchdog-cl
 for file in LICENSE README.md vitest.js; do test -s "node_modules/watchdog-client/$file"; done
 cmp "$clients/../LICENSE" node_modules/watchdog-client/LICENSE
 test "$(node -p 'JSON.parse(require("fs").readFileSync(process.argv[1])).version' "$clients/claude-code/.claude-plugin/plugin.json")" = "$version"
+node - "$clients/claude-code/.claude-plugin" <<'JAVASCRIPT'
+const read = (name) => JSON.parse(require('fs').readFileSync(`${process.argv[2]}/${name}.json`, 'utf8'));
+const { name, owner, plugins: [plugin, ...others] } = read('marketplace');
+const { name: own, description } = read('plugin');
+if (others.length || !name || !owner.name || plugin.source !== './' || plugin.name !== own || plugin.description !== description) throw new Error('the marketplace differs from the plugin');
+JAVASCRIPT
 cat >use.js <<'JAVASCRIPT'
 import { readFileSync } from 'node:fs';
 import { Reporter } from 'watchdog-client';
