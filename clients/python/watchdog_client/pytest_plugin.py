@@ -29,6 +29,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import threading
 import time
@@ -224,7 +225,8 @@ def watchdog_monitor(pytestconfig: pytest.Config) -> Iterator[Optional[Monitor]]
         yield Monitor(server)
         return
     wanted = _option(pytestconfig, "watchdog_program") or os.environ.get("WATCHDOG_PROGRAM") or "watchdog-monitor"
-    program = shutil.which(wanted)
+    # A virtual environment that is not activated is not in PATH.
+    program = shutil.which(wanted) or shutil.which(wanted, path=sysconfig.get_path("scripts"))
     if program is None:
         usual = Monitor()
         try:
