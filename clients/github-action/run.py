@@ -2,8 +2,8 @@
 """The step of action.yml: runs $ACTION_COMMAND as a session until it ends or is stuck.
 
 The script starts a monitor of its own, runs the command under `watchdog-monitor run`, and waits for the session beside it.
-When the session is stuck, or the job is cancelled, the script has the monitor cancel the session: `run` then ends the
-command and all processes that the command started, and no others. The proof goes to $GITHUB_STEP_SUMMARY.
+When the session is stuck, or the job is cancelled, the script ends the command and all processes that the command started,
+and no others. The proof goes to $GITHUB_STEP_SUMMARY.
 
 The script exits with the code of the command. It exits with 1 if the command is stuck, or reported that it did not complete.
 The code is 2 if an input is wrong, and 3 if the program is missing. It is 130 or 143 if a signal cancelled the job.
@@ -192,7 +192,7 @@ def finish(monitor: Monitor, session: str, step: Step, seen: Json) -> int:
     progress = progress or parsed(monitor.ask("status", session, "--json"))
     health, reason = str(progress.get("health") or "unknown"), " ".join(str(progress.get("reason") or "").split())
     if run.poll() is None:
-        monitor.ask("cancel", session, "--reason", f"stuck: {reason}" if step.is_stuck else "the job was cancelled")
+        monitor.ask("cancel", session, "--kill", "--grace", "1", "--reason", f"stuck: {reason}" if step.is_stuck else "the job was cancelled")
         try:
             run.wait(END_S)
         except subprocess.TimeoutExpired:

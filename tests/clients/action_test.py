@@ -22,7 +22,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 MONITOR = sys.argv.pop(1) if len(sys.argv) > 1 else "watchdog-monitor"
 MONITOR = str(pathlib.Path(MONITOR).resolve())
 ACTION = yaml.safe_load((SOURCE / "action.yml").read_text())
-PATIENCE_S = 120
+PATIENCE_S = 300
 
 # An agent that prints what `claude -p --output-format stream-json` prints.
 AGENT = r"""
