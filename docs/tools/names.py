@@ -159,7 +159,7 @@ def wrong_messages():
 NOT_LOGGED = {"an open request", "open requests", "the collector answers", "the ping's server says"}
 FOREIGN_FLAGS = set("--allow-env --allow-net --metrics --no-slots --sleep-idle-seconds --enable-metrics --max-time --timeout --prefix --session-id "
                     "--preset --build --install --watchdog-server --watchdog-program --watchdog-missing "
-                    "--only --check --full --generate --monitor --output --sign --verify --no-sandbox --gtest_filter --cflags".split())
+                    "--only --check --full --generate --monitor --output --sign --verify --no-sandbox --gtest_filter --cflags --omit".split())
 FOREIGN_METRICS = {"watchdog_client", "watchdog_tracker", "watchdog_open"}
 
 
