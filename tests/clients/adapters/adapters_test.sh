@@ -25,4 +25,4 @@ fi
 rm -rf node_modules/watchdog-client
 cp -r "$client" node_modules/watchdog-client
 export WATCHDOG_MONITOR=$monitor WATCHDOG_MODEL_SERVER=$model
-exec node --test adapters.test.mjs integrations.test.mjs harness.test.mjs python_types.test.mjs
+exec node --test adapters.test.mjs integrations.test.mjs harness.test.mjs python_types.test.mjs junit.test.mjs
