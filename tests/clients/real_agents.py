@@ -36,7 +36,7 @@ PATIENCE_S = 100  # with a machine that is busy
 FAILING = ("shell", "ls /no/such/directory")
 HELD = ("shell", "touch started; while [ -e held ]; do sleep 0.1; done")
 
-RESTING = {"idle", "completed"}
+RESTING = {"your_turn", "idle", "completed"}  # By the proxy alone it is idle: the client may be a program.
 TROUBLE = {"suspect", "stuck", "looping", "dead", "silent", "needs_input", "failed", "incomplete", "cancelled"}
 
 
@@ -308,7 +308,7 @@ def interrupted(stage):
     stage.until((stage.agent.project / "started").exists, "the call")
     time.sleep(1)
     stage.agent.escape(stage.process, stage.terminal)
-    return stage.becomes({"idle"}, calls_closed=lambda document: not document["tools"])
+    return stage.becomes({"your_turn", "idle"}, calls_closed=lambda document: not document["tools"])
 
 
 def cancelled(stage):

@@ -87,7 +87,7 @@ class Moved(unittest.TestCase):
             "backup": self.backed_up,
             "predict": lambda: self.run_it("predict", "explain", SESSION, "--json", code=5) or SESSION,
             "env": lambda: self.run_it("env", "codex").replace(str(self.port), SESSION),
-            "activity": lambda: self.run_it("activity"),
+            "activity": lambda: self.run_it("activity", SESSION),
             "hooks": lambda: self.run_it("hooks", "install", "claude-code", "--dry-run").replace(str(self.port), SESSION),
             "follow": self.followed,
             "mcp": self.served_by_mcp,

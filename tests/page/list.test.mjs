@@ -180,7 +180,7 @@ onPage('each group has a heading at the left, with its count', { viewport: { wid
   const shown = await rows.evaluateAll((all) => all.map((row) => [row.className, row.className.startsWith('head') ? row.textContent : null]));
   const { sessions } = await monitor.ask('/api/autonomous/sessions?limit=1000');
   const count = (word) => sessions.filter(({ attention }) => attention === word).length;
-  const names = { needs_you: 'Needs you', watch: 'Watch', working: 'Working', resting: 'Resting' };
+  const names = { needs_you: 'Needs you', ready: 'Your turn', watch: 'Watch', working: 'Working', resting: 'Resting' };
   const headings = shown.filter(([, text]) => text !== null);
   assert.deepEqual(headings.map(([, text]) => text), Object.keys(names).filter(count).map((word) => `${names[word]} · ${count(word)}`));
   for (const [at, [look]] of shown.entries())
