@@ -52,7 +52,7 @@ std::string name_of_session(const Alert& alert) {
   return clean_text(alert.folder) + ": " + (agent.empty() ? "the agent" : agent);
 }
 
-/// What an agent does, by the word of its trouble; for a wait for a person by its reason.
+/// The words of an agent's trouble for people, and of its wait for a person by the reason.
 constexpr std::pair<std::string_view, std::string_view> deeds[] = {
     {"looping", "repeats itself"},
     {"dead", "died"},

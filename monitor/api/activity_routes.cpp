@@ -14,7 +14,7 @@ namespace {
 
 constexpr int rows_at_once = 500;  ///< Read from the file.
 
-/// What speaks for all sessions that were asked for.
+/// The session that speaks for all that were asked for, and their numbers.
 struct Found {
   std::array<std::int64_t, std::size(Names<Activity>::all)> counts{};
   Activity activity = Activity::unknown;

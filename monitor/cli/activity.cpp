@@ -1,3 +1,5 @@
+#include "core/activity.h"
+
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -7,7 +9,6 @@
 #include "cli/commands.h"
 #include "cli/session_choice.h"
 #include "cli/usage.h"
-#include "core/activity.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 
@@ -67,10 +68,11 @@ void add_activity(CommandLine& line) {
       ->check(some_of("activity", all_names<Activity>()));
   command->add_flag("--json", options->json, "Print the answer as JSON");
   add_endpoint(*command, options->endpoint);
-  command->footer(std::string("Of several sessions the first of these words speaks: working, stuck, "
-                              "quiet, waiting,\nidle, unknown. A command that goes on after its "
-                              "agent's turn is work.\n") +
-                  exit_codes);
+  command->footer(
+      std::string("Of several sessions the first of these words speaks: working, stuck, "
+                  "quiet, waiting,\nidle, unknown. A command that goes on after its "
+                  "agent's turn is work.\n") +
+      exit_codes);
   command->callback([&line, options] { line.code = activity(*options); });
 }
 

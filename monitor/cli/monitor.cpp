@@ -503,8 +503,7 @@ void Monitor::announce() const {
   // Programs read the first line. Output to a file or pipe may be stored and read by people who
   // must not have the token.
   const bool terminal = isatty(STDOUT_FILENO) == 1;
-  print_line("listening on " + url() + "\nopen " +
-             (terminal ? login_url() : state_->page_url()));
+  print_line("listening on " + url() + "\nopen " + (terminal ? login_url() : state_->page_url()));
   if (!terminal && login_url() != state_->page_url()) {
     print_line("log in with the token in " + state_->secret_place);
   }

@@ -9,8 +9,8 @@
 
 namespace watchdog::monitor {
 
-/// What sessions do. Of several, the first of these speaks for all: who suspends a machine must not
-/// stop work, and wants to know of trouble before of rest.
+/// The work of sessions in one word. Of several, the first of these speaks for all: who suspends a
+/// machine must not stop work, and wants to know of trouble before of rest.
 enum class Activity : std::uint8_t {
   working,  ///< the agent, a child, or a command that goes on after the turn
   stuck,    ///< stuck, looping, dead or silent

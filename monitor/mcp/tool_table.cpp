@@ -50,15 +50,16 @@ json cut_text() {
   return nullable("string", "The parts that were cut to keep the result short. Null: none");
 }
 json agent_object() {
-  auto schema = object_of({{"sessionId", of_type("string", "The session's id")},
-                           {"state", of_type("string", "Its state in one word")},
-                           {"attention", of_type("string", "needs_you, ready, watch, working or resting")},
-                           {"reason", nullable("string", "Why it is in that state")},
-                           {"waitingFor", nullable("string", "What it waits for")},
-                           {"waitProvider", nullable("string", "Whose limit that is")},
-                           {"waitUntil", nullable("string", "When that is expected to end")},
-                           {"estimate", nullable("string", "How such sessions went on before")}},
-                          {"sessionId", "state", "attention"});
+  auto schema =
+      object_of({{"sessionId", of_type("string", "The session's id")},
+                 {"state", of_type("string", "Its state in one word")},
+                 {"attention", of_type("string", "needs_you, ready, watch, working or resting")},
+                 {"reason", nullable("string", "Why it is in that state")},
+                 {"waitingFor", nullable("string", "What it waits for")},
+                 {"waitProvider", nullable("string", "Whose limit that is")},
+                 {"waitUntil", nullable("string", "When that is expected to end")},
+                 {"estimate", nullable("string", "How such sessions went on before")}},
+                {"sessionId", "state", "attention"});
   schema["description"] = "The session in short";
   return schema;
 }

@@ -198,7 +198,9 @@ void print_pending(const json& document) {
     const auto call = shown(tool, "name") + " for " +
                       spoken(Millis{tool["elapsedMs"].get<std::int64_t>()}) +
                       (id == "–" ? "" : " (call " + id + ")");
-    print_fact(is_dead(document) ? "left open" : is_asked ? "asks for" : "running",
+    print_fact(is_dead(document) ? "left open"
+               : is_asked        ? "asks for"
+                                 : "running",
                call + (said == "–" ? "" : ": " + said));
   }
   if (shown(document, "waitingFor") != "–") print_fact("waits for", wait_in_words(document));

@@ -113,5 +113,5 @@ def lists_are_sorted_by_attention(contract):
     ask("GET", f"{SUMMARY}?limit=1", status=400, field="limit", fits="unread")
     same("at work", [ask("GET", f"/api/activity?{query}", status=200)["activity"] for query in ("agent=sorted", "session=asks", "session=rests")],
          ["working", "waiting", "idle"])
-    ask("GET", "/api/activity?session=nobody", status=404)
+    ask("GET", "/api/activity?session=nobody", status=404, field="sessionId")
     ask("GET", "/api/activity?label=x", status=400, field="label", fits="unread")

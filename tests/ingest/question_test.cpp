@@ -28,7 +28,8 @@ TEST(QuestionInAnswer, is_its_last_line_or_stands_before_its_choices) {
   };
   for (const auto& row : rows) EXPECT_EQ(closing_question(row.answer), row.question) << row.answer;
   EXPECT_LE(closing_question(std::string(10'000, 'a') + "?").size(), 200U);
-  EXPECT_EQ(closing_question("Which?" + std::string(3'000, '\n')), "") << "it looks at the end alone";
+  EXPECT_EQ(closing_question("Which?" + std::string(3'000, '\n')), "")
+      << "it looks at the end alone";
 }
 
 }  // namespace

@@ -197,7 +197,7 @@ struct ProxySettings {
   /// With the first keep-alive the status is 200, so it leaves quick errors time to come with their
   /// own. Clients give up after 30 s at the earliest.
   Millis keep_alive_after{10'000};
-  Millis keep_alive_every{10'000};        ///< Between two of these.
+  Millis keep_alive_every{10'000};  ///< Between two of these.
   /// How long keep-alives go on for a server that shows nothing: its owner vouches for it. A sign
   /// that it hangs ends them all the same. 0: not at all.
   Millis assume_working{0};

@@ -419,9 +419,9 @@ constexpr std::array rows_in_order{
     Row{"proxy.keep_alive",
         at<&Settings::proxy, &ProxySettings::keep_alive>,
         {},
-        "Keep-alives for clients while their model server works: comment (comments of a stream), "
-        "empty_delta (pieces without content), whitespace (also blanks before an answer in one "
-        "piece; errors then come with status 200), or off.",
+        "Keep-alives for clients while their model server works: comment, empty_delta (pieces "
+        "without content), whitespace (also blanks before an answer in one piece), or off. With "
+        "whitespace, errors come with status 200.",
         {},
         "--keep-alive"},
     Row{"proxy.assume_working_seconds",

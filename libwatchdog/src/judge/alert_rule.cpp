@@ -133,7 +133,7 @@ std::optional<AlertNotice> turn(AlertState& state, const Condition& now, const A
   const auto trouble = calm ? std::nullopt : std::optional(now.cause);
   if (trouble == state.trouble) return std::nullopt;
   const bool changed = calm || !state.trouble;
-  // Turns come and go; that is no flapping.
+  // Turns come and go without trouble.
   const bool is_turn = trouble == AlertCause::idle || state.trouble == AlertCause::idle;
   if (changed || gravity(*trouble) > gravity(*state.trouble)) {
     state.since = now.tick;

@@ -1,3 +1,6 @@
+// The state is the health, with three exceptions. An end hides the health. A wait is for a person or
+// for something else. A rest is a person's turn, or something goes on without the person. The
+// attention follows from the state, and from how long ago it began.
 #include "judge/attention.h"
 
 #include <algorithm>
@@ -122,16 +125,15 @@ Standing standing_of(const StandingFacts& facts) noexcept {
 Standing standing_of(const Case& judged, WallTime wall, Family family) noexcept {
   const auto& history = judged.history;
   const auto& notes = *history.notes;
-  const bool is_settled =
-      notes.outcome ? notes.acknowledged || wall - notes.outcome_at >= end_fresh_for
-                    : family == Family::child || !is_turn_of_person(history) ||
-                          wall - judged.health_since >= end_fresh_for;
-  return standing_of(
-      {.lifecycle = history.lifecycle,
-       .health = judged.health.kind,
-       .waits_for = notes.waiting_for,
-       .settled = is_settled,
-       .quiet = judged.health.pattern == Pattern::quiet});
+  const bool is_settled = notes.outcome
+                              ? notes.acknowledged || wall - notes.outcome_at >= end_fresh_for
+                              : family == Family::child || !is_turn_of_person(history) ||
+                                    wall - judged.health_since >= end_fresh_for;
+  return standing_of({.lifecycle = history.lifecycle,
+                      .health = judged.health.kind,
+                      .waits_for = notes.waiting_for,
+                      .settled = is_settled,
+                      .quiet = judged.health.pattern == Pattern::quiet});
 }
 
 WallTime standing_since(const Case& judged, Instant now, WallTime wall) noexcept {

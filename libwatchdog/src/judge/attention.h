@@ -23,8 +23,7 @@ enum class Attention : std::uint8_t {
 
 template <>
 struct Names<Attention> {
-  static constexpr std::string_view all[] = {"needs_you", "ready", "watch", "working",
-                                             "resting"};
+  static constexpr std::string_view all[] = {"needs_you", "ready", "watch", "working", "resting"};
 };
 
 /// The state of a session, the most severe first within its attention.
@@ -72,7 +71,7 @@ struct StandingFacts {
   /// Nobody needs to act on its end, or on the end of its turn: it was acknowledged, is older than
   /// `end_fresh_for`, or something goes on after the turn.
   bool settled = false;
-  bool quiet = false;            ///< Nothing shows that it works, see Pattern::quiet.
+  bool quiet = false;  ///< Nothing shows that it works, see Pattern::quiet.
 };
 
 /// How long a failed end needs a person if nobody acknowledges it, and how long a finished turn is
@@ -92,8 +91,8 @@ enum class Family : std::uint8_t {
   child  ///< a session's, which gives it the next task
 };
 
-/// Returns true if the turn is over and the next step is a person's: nothing goes on without the
-/// model, and not only a relay saw its requests, which may be those of a program.
+/// Returns true if the turn is over and the next step is a person's. Nothing goes on without the
+/// model. More than a relay of requests saw it, because those may be a program's.
 [[nodiscard]] bool is_turn_of_person(const History& history) noexcept;
 
 /// Of a session in this state; of a failed or incomplete end while nobody acknowledged it.

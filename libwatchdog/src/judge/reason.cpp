@@ -358,8 +358,7 @@ std::string words_of(const Health& health, const History& history, const Policy&
     case HealthKind::silent:
       return "no heartbeat for " +
              lasted(std::max(now - history.last_sign, silence_bound(history, policy))) +
-             " (silent after " +
-             lasted(silence_bound(history, policy)) + ")";
+             " (silent after " + lasted(silence_bound(history, policy)) + ")";
     case HealthKind::dead:
       return (history.pid > 0 ? "process " + std::to_string(history.pid)
                               : std::string("the process")) +

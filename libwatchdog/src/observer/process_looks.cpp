@@ -53,8 +53,8 @@ std::optional<Outcome> outcome_of_exit(const History& history) {
                    .reason = std::string(reasons::cancelled),
                    .error = cancel->reason,
                    .subject = cancel->by};
-  // An agent that does not report its end leaves when its turn is over: with an answer, which may
-  // ask something, by an interruption, or because its model's server refused it.
+  // An agent that does not report its end leaves when its turn is over: with an answer or a
+  // question, by an interruption, or because its model's server refused it.
   const bool asks = history.lifecycle == Lifecycle::waiting && history.notes->wait_call == 0 &&
                     history.notes->waiting_for == wait_reports::input;
   const bool rests = history.lifecycle == Lifecycle::idle || asks || was_refused(history);

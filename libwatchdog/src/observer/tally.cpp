@@ -1,5 +1,7 @@
 // Monitors that share a server show each other how many sessions of each state they judge, so each
-// shows the same sum to people. The numbers go out with the conclusions that change them.
+// shows the same sum to people. The numbers go out with the conclusions that change them. A
+// finished turn is ready for a day, and no event ends that: so those that are ready are counted by
+// the hour.
 #include "codec/fields.h"
 #include "observer/observer_state.h"
 #include "store/sharing.h"

@@ -20,7 +20,8 @@ struct Tally {
       healths{};
   std::array<std::int64_t, std::size(Names<SessionState>::all)> states{};
   std::array<std::int64_t, std::size(Names<Attention>::all)> attentions{};
-  std::map<std::int64_t, std::int64_t> ready_by_hour{};  ///< Of those that are ready; hours of 1970.
+  std::map<std::int64_t, std::int64_t>
+      ready_by_hour{};                 ///< Of those that are ready; hours of 1970.
   std::int64_t blocked_on_people = 0;  ///< Of those that wait and are blocked.
 
   /// Numbers by attention at `wall`: what was ready for `end_fresh_for` rests.

@@ -419,7 +419,8 @@ void Store::State::Alerts::make_messages(const AlertRules& rules) {
 void Store::State::Alerts::give_to_new_channels(const AlertRules& rules) {
   auto& open = log_.sql(
       "SELECT MAX(a.id) FROM alert_states t JOIN alerts a ON a.session = t.session AND "
-      "a.episode_tick = t.episode_tick WHERE t.told IS NOT NULL AND t.acknowledged = 0 AND a.kind = "
+      "a.episode_tick = t.episode_tick WHERE t.told IS NOT NULL AND t.acknowledged = 0 AND a.kind "
+      "= "
       "'alert' AND a.at_ms > ? GROUP BY a.session ORDER BY 1 LIMIT ?");
   const auto since = log_.options.clock->wall() - end_fresh_for;
   open.bind(1, since.time_since_epoch().count()).bind(2, static_cast<std::int64_t>(alerts_max));

@@ -36,10 +36,10 @@ struct KeepAlive {
   [[nodiscard]] bool any() const noexcept { return head || !bytes.empty(); }
 };
 
-/// Returns the keep-alive to send now. None unless the server is known to work, or shows nothing and
-/// its owner vouches for it: otherwise a client would wait for ever on a hung server. It does not
-/// change the answer for the client: comments,
-/// the API's own pings, white space before JSON, or pieces without content. Pure.
+/// Returns the keep-alive to send now. None unless the server is known to work, or shows nothing
+/// and its owner vouches for it: otherwise a client would wait for ever on a hung server. It does
+/// not change the answer for the client: comments, the API's own pings, white space before JSON, or
+/// pieces without content. Pure.
 [[nodiscard]] KeepAlive keep_alive(const ProxySettings& settings, const WaitingClient& client);
 
 /// The type of the API's streams, or of answers in one piece.
