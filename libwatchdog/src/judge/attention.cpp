@@ -1,5 +1,5 @@
-// The state is the health, with three exceptions. An end hides the health. A wait is for a person or
-// for something else. A rest is a person's turn, or something goes on without the person. The
+// The state is the health, with three exceptions. An end hides the health. A wait is for a person
+// or for something else. A rest is a person's turn, or something goes on without the person. The
 // attention follows from the state, and from how long ago it began.
 #include "judge/attention.h"
 
