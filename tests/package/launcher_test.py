@@ -187,7 +187,7 @@ def check_passing(modules, folder):
     real.write_text('#!/bin/sh\neval "$1"\n')
     real.chmod(0o755)
     for name in ("HUP", "INT", "QUIT", "TERM", "USR1", "USR2"):
-        reports = f"trap 'echo {name}; kill $!; exit 9' {name}; sleep 600 & echo ready; wait"
+        reports = f"trap 'echo {name}; kill -9 $!; exit 9' {name}; sleep 600 & echo ready; wait"  # KILL: a child that has not begun yet could lose a TERM
         process = subprocess.Popen([command, reports], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         process.stdout.readline()
         process.send_signal(getattr(signal, f"SIG{name}"))
