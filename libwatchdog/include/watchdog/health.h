@@ -264,9 +264,8 @@ struct AlertRules {
   /// troubles that each end within 10 minutes are one trouble for a person.
   int flap_changes = 6;
   Millis flap_window{600'000};  ///< See `flap_changes`.
-  /// At most this many messages within `group_window`; further alerts are grouped. A person reads
-  /// no more of them in a minute.
-  int messages_max = 3;
+  int messages_max = 3;  ///< At most this many messages within `group_window`; further alerts are
+                         ///< grouped. A person reads no more of them in a minute.
   Millis group_window{60'000};          ///< See `messages_max`.
   std::vector<std::string> channels{};  ///< Names of the channels that get messages.
 
