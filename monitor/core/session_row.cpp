@@ -22,7 +22,8 @@ void write_standing(JsonWriter& out, const Standing& standing, WallTime since) {
 
 /// The assistant's last message while the session rests or needs input; otherwise null.
 void write_last_message(JsonWriter& out, const Standing& standing, const Words& words) {
-  const bool rests = standing.attention == Attention::resting;
+  const bool rests =
+      standing.attention == Attention::resting || standing.attention == Attention::ready;
   const bool asks = standing.state == SessionState::needs_input;
   write_text(out, "lastMessage", rests || asks ? words.answer : "");
 }
