@@ -160,7 +160,7 @@ class Step:
 def main() -> int:
     program = shutil.which(value("PROGRAM") or "watchdog-monitor")
     if program is None:
-        refuse(f"There is no program {value('PROGRAM')}. Install watchdog-monitor in an earlier step, or name it by the input program.", 3)
+        refuse(f"The program {value('PROGRAM')} is missing. Install watchdog-monitor in an earlier step, or name its path in the input program.", 3)
     if not value("COMMAND").strip():
         refuse("The input command is empty.", 2)
     policy = ["--on-stuck", "fail", "--on-suspect", value("ON_SUSPECT", ["keep", "fail"]), "--on-quiet", value("ON_QUIET", ["keep", "fail"])]

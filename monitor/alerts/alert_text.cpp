@@ -77,7 +77,9 @@ std::string deed_of(const Alert& alert) {
 
 /// `is stuck`, `failed`, `recovered: it is progressing`, `ended: cancelled`.
 std::string state_of(const Alert& alert) {
-  const bool ended = named<Lifecycle>(alert.word).has_value();
+  // A session goes on after the end of a turn.
+  const auto lifecycle = named<Lifecycle>(alert.word);
+  const bool ended = lifecycle && is_end(*lifecycle);
   const auto word = clean_text(alert.word);
   if (is_recovery(alert)) return ended ? "ended: " + word : "recovered: it is " + word;
   return ended && alert.word != "incomplete" ? word : deed_of(alert);

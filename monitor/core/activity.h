@@ -9,8 +9,8 @@
 
 namespace watchdog::monitor {
 
-/// The work of sessions in one word. Of several, the first of these speaks for all: who suspends a
-/// machine must not stop work, and wants to know of trouble before of rest.
+/// The work of sessions in one word. Of several sessions, the first of these words speaks for all.
+/// A program that suspends a machine must not stop work. Its owner wants to hear of trouble first.
 enum class Activity : std::uint8_t {
   working,  ///< the agent, a child, or a command that goes on after the turn
   stuck,    ///< stuck, looping, dead or silent

@@ -370,7 +370,7 @@ function step(from) {
   const focused = document.activeElement?.closest('tr');
   const at = focused ? table.indexOf(focused) : -1;
   let next = Math.max(0, Math.min(from(at), table.items.length - 1));
-  // Over a heading, on in the same direction; before the first session there is none.
+  // A heading is passed over in the same direction. Nothing comes before the first session.
   if (!table.items[next].row) next += next > at || next === 0 ? 1 : -1;
   table.reveal(next);
   table.rowAt(next)?.parts.id.focus({ preventScroll: true });

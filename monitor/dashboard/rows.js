@@ -159,7 +159,7 @@ export class Rows {
     return changed;
   }
 
-  /** The alert about what a session is like now; undefined: there is none, or none was loaded. */
+  /** Returns the alert about the present state of a session. Returns undefined if none was loaded. */
   alertOf({ sessionId, state, stateSince }) {
     const alert = this.#alerts.get(sessionId);
     return alert && alert.health === state && alert.at >= stateSince - 1000 && !isOver(alert) ? alert : undefined;

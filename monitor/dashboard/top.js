@@ -1,5 +1,5 @@
-// The bar above all pages: whether what is shown is live, freezing it, who is logged in; and what is
-// said to those who do not see the page.
+// The bar above all pages. It shows if the page is live and who is logged in, and it freezes the
+// page. It also speaks to people who do not see the page.
 
 import { access, find, get, logOut, may, onAccess } from './api.js';
 import { logInDialog } from './actions.js';

@@ -25,7 +25,7 @@ function programOf(folder) {
 function find() {
   const image = `docker run -p 127.0.0.1:3000:3000 -p 127.0.0.1:3001:3001 -v watchdog:/data -e WATCHDOG_TOKEN=${randomBytes(32).toString('hex')} watchdog-monitor`;
   if (process.platform !== 'linux') refuse(`the program runs on Linux only. On this system, run its container:\n  ${image}`);
-  if (!(name in packages)) refuse(`there is no program for ${platform}, only for ${Object.keys(packages).map((one) => one.replace('watchdog-monitor-', '')).join(' and ')}.`);
+  if (!(name in packages)) refuse(`the program is not made for ${platform}, only for ${Object.keys(packages).map((one) => one.replace('watchdog-monitor-', '')).join(' and ')}.`);
   try {
     return programOf(dirname(require.resolve(`${name}/package.json`)));
   } catch {

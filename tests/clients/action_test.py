@@ -183,7 +183,7 @@ class Action(unittest.TestCase):
     def test_a_wrong_input_is_named(self):
         step = self.step(command="true", program="no-such-program")
         self.assertEqual(step.run(), 3)
-        self.assertEqual(step.said, "::error title=watchdog::There is no program no-such-program. Install watchdog-monitor in an earlier step, or name it by the input program.\n")
+        self.assertEqual(step.said, "::error title=watchdog::The program no-such-program is missing. Install watchdog-monitor in an earlier step, or name its path in the input program.\n")
         step = self.step(command="true", on_quiet="maybe")
         self.assertEqual(step.run(), 2)
         self.assertIn("The input on-quiet is “maybe”; it must be keep or fail.", step.said)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """No example of the documentation hides that a command fails.
 
-A reader who copies `command || echo "…"` learns nothing from its exit code, and neither do the tests that run the pages. An
+The example `command || echo "…"` hides the exit code from its reader and from the tests that run the pages. An
 example that is meant to fail says so with the comment `exits with CODE`: see docs/tools/blocks.py.
 """
 

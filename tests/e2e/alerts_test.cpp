@@ -69,6 +69,22 @@ TEST_F(Alerts, name_the_folder_and_the_agent_as_people_do) {
   EXPECT_EQ(text.find("npm"), std::string::npos) << "a command is content";
 }
 
+TEST_F(Alerts, say_of_a_finished_turn_that_it_is_finished_and_not_that_it_ended) {
+  Hook hook;
+  configure(webhook("team", hook), "on = [\"idle\", \"stuck\"]\nidle_seconds = 0\n",
+            "messages_max=10");
+  start();
+  server->post("/api/autonomous/sessions", R"({"sessionId":"s-1","agent":"coder"})");
+  get_stuck("s-1");
+  hook.wait_for(1);
+  server->report("s-1", R"({"kind":"idle"})");
+  const auto requests = hook.wait_for(3);
+  const auto text = [&](std::size_t at) { return requests[at].body["text"].get<std::string>(); };
+  EXPECT_TRUE(text(1).starts_with("s-1 (coder) recovered: it is idle")) << text(1);
+  EXPECT_TRUE(text(2).starts_with("s-1 (coder) has finished its turn: The answer is complete"))
+      << text(2);
+}
+
 TEST_F(Alerts, are_written_as_slack_and_pagerduty_want_them) {
   Hook slack;
   Hook pager;

@@ -165,7 +165,7 @@ def check_other_systems(launcher, cpus):
     for system in ("darwin", "win32"):
         said = re.sub(r"TOKEN=[0-9a-f]{64} ", "TOKEN=TOKEN ", on(system, "arm64"))
         expect(said == f"watchdog-monitor: the program runs on Linux only. On this system, run its container:\n  {line}\n", f"on {system} it said: {said}")
-    said = f"watchdog-monitor: there is no program for linux-riscv64, only for {' and '.join(f'linux-{cpu}' for cpu in cpus)}.\n"
+    said = f"watchdog-monitor: the program is not made for linux-riscv64, only for {' and '.join(f'linux-{cpu}' for cpu in cpus)}.\n"
     expect(on("linux", "riscv64") == said, "it says something else on riscv64")
 
 

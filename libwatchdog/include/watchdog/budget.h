@@ -15,10 +15,10 @@
 
 namespace watchdog {
 
-/// How far a budget is used up. The stage only rises, except after `extend`. `low`: advice to wrap
-/// up. `warn`: the parent and the page are notified. `finalize`: the next step must be the final
-/// answer. `exhausted`: there is no next step; the task ends as incomplete, with its results so
-/// far.
+/// The used part of a budget. The stage only rises, except after `extend`. At `low` the model is
+/// advised to finish. At `warn` the parent and the page are notified. At `finalize` the next step
+/// must be the final answer. At `exhausted` no step follows, and the task ends as incomplete with
+/// its results so far.
 enum class BudgetStage : std::uint8_t { nominal, low, warn, finalize, exhausted };
 
 template <>

@@ -182,8 +182,8 @@ struct DeadlinePolicy {
   std::optional<Millis> ceiling{};  ///< The longest time for a tool that manages its own.
 };
 
-/// Default limits. `interactive`: 30 s idle and 45 s in all, for a person who waits for the tool.
-/// `autonomous`: 120 s idle. `batch`: 600 s idle.
+/// Default limits. `interactive` allows 30 s without progress and 45 s in all, because a person
+/// waits for the tool. Without progress `autonomous` allows 120 s, and `batch` allows 600 s.
 enum class DeadlineProfile : std::uint8_t { autonomous, interactive, batch };
 
 template <>

@@ -427,7 +427,7 @@ inline constexpr std::size_t absences_max = 4;
 /// nothing but `seq`. Ticks never run backwards, because the store's do not.
 void apply(History& history, const Event& event, const Policy& policy);
 
-/// Returns the open turn of that id; null: there is none.
+/// Returns the open turn of that id, or null.
 [[nodiscard]] const OpenTurn* find_turn(const History& history, std::string_view id) noexcept;
 /// Returns the newest running call of a turn; null: none runs.
 [[nodiscard]] const OpenCall* newest_call(const History& history, std::string_view turn) noexcept;

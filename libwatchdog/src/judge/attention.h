@@ -15,7 +15,7 @@ namespace watchdog {
 /// The party that must act next, the most urgent first.
 enum class Attention : std::uint8_t {
   needs_you,  ///< a person
-  ready,      ///< a person, when it suits: the turn is over
+  ready,      ///< a person, at any time: the turn is over
   watch,      ///< perhaps a person, later
   working,    ///< the agent
   resting     ///< nobody
