@@ -175,7 +175,7 @@ class Manifests(unittest.TestCase):
                 with self.subTest(file=name, kind=document["kind"]):
                     self.assertEqual(wrong_in(document), [])
 
-    def test_what_kubernetes_refuses_is_found(self):
+    def test_the_check_finds_each_fault(self):
         def spec(document):
             return document["spec"]["template"]["spec"]
 
