@@ -23,11 +23,11 @@ while IFS= read -r script; do
   check "$script parses" bash -n "$script"
 done < <(grep -rlE --exclude=*.py '^#!.*bash' scripts .ci tests; echo scripts/packages.sh)
 
-for script in run test bench tidy format docs prose commits cross package release sbom agents; do
+for script in run test bench tidy format docs prose commits cross package release publish sbom agents; do
   check "$script --help" exits 0 "scripts/$script" --help
   check "$script --help says how to use it" grep -q "^Usage: scripts/$script" <<<"$said"
 done
-for script in test bench tidy format docs prose commits cross package release sbom agents; do
+for script in test bench tidy format docs prose commits cross package release publish sbom agents; do
   check "$script --nonsense" exits 2 "scripts/$script" --nonsense
 done
 check "test --only nonsense" exits 2 scripts/test --only nonsense
