@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""No example of the documentation hides that a command fails.
+"""No example of the documentation hides that a command fails, and the README stays short.
 
 The example `command || echo "…"` hides the exit code from its reader and from the tests that run the pages. An
 example that is meant to fail says so with the comment `exits with CODE`: see docs/tools/blocks.py.
@@ -55,6 +55,16 @@ class Examples(unittest.TestCase):
     def test_no_example_hides_a_failure(self):
         found = [f"{page.relative_to(ROOT)}:{line}: {what}" for page in pages() for line, what in hiding(page.read_text())]
         self.assertEqual(found, [], "these examples hide that a command fails; say `exits with CODE` instead")
+
+
+class Readme(unittest.TestCase):
+    def test_it_is_read_in_two_minutes(self):
+        text = (ROOT / "README.md").read_text()
+        self.assertLessEqual(text.count("\n"), 160)
+        headings = re.findall(r"^## (.*)$", text, re.M)
+        for heading in ("Three ways in", "What you get", "When not to use it", "For developers"):
+            self.assertIn(heading, headings)
+        self.assertRegex(text.split("\n## ", 1)[0], r"<img alt=", "a picture comes first")
 
 
 if __name__ == "__main__":

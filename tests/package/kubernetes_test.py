@@ -5,6 +5,7 @@ Checks the manifests for Kubernetes, and runs what packaging/container/agent.yam
 probes. Agents that are slow, stuck or done stand in for the agent.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -161,6 +162,11 @@ def manifest(name):
     return list(yaml.safe_load_all((CONTAINER / name).read_text()))
 
 
+def commands_of_page():
+    """The commands that the page shows for a monitor of many pods."""
+    return re.findall(r"^<!-- not run: kubernetes_test\.py runs it -->\n```sh\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+
+
 def probes_of_page():
     """The probes that the page shows for the agent."""
     return [yaml.safe_load(code)["livenessProbe"] for code in re.findall(r"^<!-- a probe of the agent -->\n```yaml\n(.*?)^```$", PAGE.read_text(), re.M | re.S)]
@@ -270,12 +276,12 @@ class Pod(unittest.TestCase):
         self.addCleanup(process.kill)
         return process
 
-    def serve(self):
+    def serve(self, address="127.0.0.1", **more):
         words = ["watchdog-monitor", *self.monitor["args"], "--port", "0", "--proxy-port", "0"]
-        self.serving = self.start(self.monitor, words)
+        self.serving = self.start(self.monitor, words, **more)
         line = self.serving.stdout.readline()
-        self.assertRegex(line, r"^listening on http://127\.0\.0\.1:\d+$", "other machines reach the monitor")
-        self.url = line.split()[-1]
+        self.assertRegex(line, rf"^listening on http://{re.escape(address)}:\d+$")
+        self.url = line.split()[-1].replace(address, "127.0.0.1")
 
     def work(self, what):
         for name in ("begun", "go-on"):
@@ -333,6 +339,18 @@ class Pod(unittest.TestCase):
         self.assertTrue(self.probe(self.agent, self.agent["readinessProbe"]))
         strict = [self.probe(self.agent, probe) for probe in probes_of_page()]
         self.assertEqual(strict, [True, False], "the probe without a shell needs the monitor")
+
+    def test_a_monitor_of_many_pods_answers_for_a_label(self):
+        (self.monitor,) = pods(manifest("kubernetes.yaml")[1])[0]["containers"]
+        self.monitor["env"] = []  # The secret has the token.
+        self.serve("0.0.0.0", WATCHDOG_TOKEN="0123456789abcdef-of-a-test")
+        said = ""
+        for code in commands_of_page():
+            words = ["bash", "-euo", "pipefail", "-c", code.replace("http://watchdog:3000", self.url)]
+            said = subprocess.run(words, cwd=SOURCE, capture_output=True, text=True, timeout=PATIENCE_S, check=True,
+                                  env=self.environment(self.agent, WATCHDOG_TOKEN="0123456789abcdef-of-a-test", PYTHONDONTWRITEBYTECODE="1")).stdout
+        found = json.loads(said)
+        self.assertEqual((found["activity"], found["sessionId"]), ("idle", "night-1"))
 
 
 if __name__ == "__main__":
