@@ -250,6 +250,7 @@ class Pod(unittest.TestCase):
         self.folder = pathlib.Path(temporary.name)
         (self.folder / "bin").mkdir()
         (self.folder / "data").mkdir()
+        (self.folder / "data").chmod(0o2777)  # As an emptyDir.
         (self.folder / "bin/watchdog-monitor").symlink_to(PROGRAM)
         (self.folder / "bin/my-agent").write_text(AGENT)
         (self.folder / "bin/my-agent").chmod(0o755)
