@@ -171,15 +171,15 @@ def alerts_on(trial):
     return alerted(receiver)
 
 
-@probe("alerts.hold_seconds", default=["loops", "fence"], other=["fence", "loops"])
+@probe("alerts.hold_seconds", default=["sticks", "fence"], other=["fence", "sticks"])
 def alerts_hold_seconds(trial):
     receiver = trial.hook()
     trial.set(2)
     monitor = trial.serve()
-    monitor.loop_session("loops", 6)
-    monitor.health("loops", "looping")
+    monitor.report("sticks", {"kind": "state_change", "type": "step"}, *({"kind": "heartbeat", "source": "loop"} for _ in range(6)))
+    monitor.health("sticks", "stuck")
     monitor.fail_session("fence")
-    return alerted(receiver, "loops" if trial.is_set else "fence")
+    return alerted(receiver, "sticks" if trial.is_set else "fence")
 
 
 @probe("alerts.blocked_seconds", default=["fence"], other=["waits", "fence"])

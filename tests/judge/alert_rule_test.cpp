@@ -171,8 +171,16 @@ TEST(AlertRule, calls_for_a_quiet_session_late_and_once) {
     EXPECT_EQ(Line().notices_of(line), notices_of) << line;
   }
   EXPECT_EQ(Line({.on = {AlertCause::stuck}}).notices_of("quiet +9999"), "");
-  EXPECT_EQ(Line({.on = {AlertCause::suspect}}).notices_of("suspect +9 progressing"),
-            "0:suspect 9:-progressing");
+}
+
+TEST(AlertRule, calls_for_a_loop_or_a_suspicion_only_if_it_lasts) {
+  for (const auto* word : {"looping", "suspect"}) {
+    const auto notices_of = [&](const std::string& rest) {
+      return Line({.on = {AlertCause::looping, AlertCause::suspect}}).notices_of(word + rest);
+    };
+    EXPECT_EQ(notices_of(" +19 progressing +9999"), "") << word;
+    EXPECT_EQ(notices_of(" +29 progressing"), std::string("20:") + word + " 29:-progressing");
+  }
 }
 
 TEST(AlertRule, waits_until_a_trouble_holds_where_it_is_to) {
@@ -263,7 +271,7 @@ TEST(AlertRule, a_finished_turn_is_alerted_where_it_is_wanted_and_its_end_is_not
   EXPECT_EQ(notices_of("idle +119 progressing +500"), "");
   EXPECT_EQ(notices_of("idle +121 progressing +500"), "120:idle");
   EXPECT_EQ(notices_of("idle +121 completed +500"), "120:idle");
-  EXPECT_EQ(notices_of("looping +5 idle +500"), "0:looping 5:-idle 125:idle");
+  EXPECT_EQ(notices_of("looping +25 idle +500"), "20:looping 25:-idle 145:idle");
   EXPECT_EQ(notices_of("idle +121 needs_input +61"), "120:idle 181:needs_input");
   EXPECT_EQ(notices_of("idle +121 progressing +9 idle +121"), "120:idle 250:idle");
   std::string turns;

@@ -41,6 +41,14 @@ int gravity(AlertCause cause) {
 /// A session that was quiet for ten minutes may be so for as long again: nobody is called for what
 /// mostly passes.
 constexpr Millis quiet_hold{600'000};
+/// A loop may end by itself with the agent's next idea, and so may a suspicion.
+constexpr Millis loop_hold{20'000};
+
+Millis hold_of(AlertCause cause, const AlertRules& rules) {
+  if (cause == AlertCause::quiet) return std::max(rules.hold, quiet_hold);
+  const bool may_turn = cause == AlertCause::looping || cause == AlertCause::suspect;
+  return may_turn ? std::max(rules.hold, loop_hold) : rules.hold;
+}
 
 bool is_wait(AlertCause cause) {
   return cause == AlertCause::blocked || cause == AlertCause::needs_input ||
@@ -76,9 +84,8 @@ Instant trouble_due(const AlertState& state, const AlertRules& rules) {
   if (!state.trouble || state.acknowledged) return never;
   if (state.alerted && gravity(*state.trouble) <= gravity(*state.alerted)) return never;
   const bool holds = may_pass(*state.trouble) && !is_wait(*state.trouble);
-  const auto hold =
-      *state.trouble == AlertCause::quiet ? std::max(rules.hold, quiet_hold) : rules.hold;
-  return std::max(state.since + (holds ? hold : Millis{0}), state.snoozed_until);
+  const auto hold = holds ? hold_of(*state.trouble, rules) : Millis{0};
+  return std::max(state.since + hold, state.snoozed_until);
 }
 
 AlertNotice notice(AlertState& state, AlertKind kind) {
