@@ -39,38 +39,35 @@ std::string target_of(const CancelOptions& options) {
   return options.call.empty() ? turn + "/abort" : turn + "/abort-tool/" + url_encoded(options.call);
 }
 
-}  // namespace
-
-/// Finds the session by the name that a person gave it. True: it is another one than before.
-static Result<bool> find_session(Endpoint& endpoint, CancelOptions& options) {
-  auto found = session_of(endpoint, options.choice);
-  if (!found) return found.error();
-  return std::exchange(options.session, std::move(*found)) != options.session;
+/// Finds the session before it is asked to end. An act on a name that no session has would be in
+/// the audit log. A token that may act and not read names an id.
+Result<std::string> chosen_session(Endpoint& endpoint, const SessionChoice& choice) {
+  auto found = session_of(endpoint, choice);
+  const bool is_unknown = !found && (found.error().code == ErrorCode::not_found ||
+                                     found.error().code == ErrorCode::invalid);
+  if (found || is_unknown || !is_session_id(choice.named)) return found;
+  return choice.named;
 }
+
+}  // namespace
 
 static int cancel(CancelOptions options) {
   auto endpoint_options = options.endpoint;
   endpoint_options.writes = !options.dry_run;
   auto endpoint = Endpoint::open(endpoint_options);
   if (!endpoint) return complain(endpoint.error());
-  options.session = options.choice.named;
-  const bool is_id = !options.turn.empty() || is_session_id(options.session);
-  if (!is_id || options.dry_run)
-    if (auto found = find_session(*endpoint, options); !found) return complain(found.error());
+  if (options.turn.empty()) {
+    auto found = chosen_session(*endpoint, options.choice);
+    if (!found) return complain(found.error());
+    options.session = std::move(*found);
+  }
   const auto end = [&] {
     return AgentEnd(*endpoint, options.session,
                     {.server = options.endpoint.server, .json = options.json});
   };
   if (options.dry_run) return end().show();
-  const auto ask = [&] {
-    return endpoint->act(Method::post, target_of(options), json{{"reason", options.reason}}.dump());
-  };
-  auto body = ask();
-  if (!body && body.error().code == ErrorCode::not_found && options.turn.empty()) {
-    const auto found = find_session(*endpoint, options);
-    if (!found && found.error().code == ErrorCode::invalid) return complain(found.error());
-    if (found && *found) body = ask();
-  }
+  const auto body =
+      endpoint->act(Method::post, target_of(options), json{{"reason", options.reason}}.dump());
   if (!body) return complain(body.error());
   if (options.json) {
     print_json(*body);

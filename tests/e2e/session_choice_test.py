@@ -44,6 +44,12 @@ class SessionChoice(unittest.TestCase):
                 said = self.run_it(command, "mill", "--json")
                 self.assertEqual((said.returncode, said.stderr), (DONE, ""))
 
+    def test_an_act_by_a_short_name_is_noted_once_with_its_session(self):
+        self.assertEqual(self.run_it("cancel", "5e551011").returncode, DONE)
+        self.assertEqual(self.run_it("cancel", "nobody").returncode, NOT_FOUND)
+        acts = [json.loads(line) for line in self.run_it("audit", "--json").stdout.splitlines()]
+        self.assertEqual([(act["target"], act["outcome"]) for act in acts], [(FIRST, "ok")])
+
     def test_a_status_says_which_session_it_is(self):
         said = self.run_it("status", "orchard").stdout
         self.assertRegex(said, r"(?m)^ *title +Begin$")
