@@ -48,6 +48,7 @@ const Set shared_with_monitor = {
     "config/toml_leaf.h",
     "facts/agent_tools.h",
     "facts/digest.h",
+    "facts/hook_hold.h",
     "facts/ids.h",
     "facts/process.h",
     "facts/role.h",

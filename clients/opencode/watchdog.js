@@ -9,7 +9,8 @@
 //
 // A missing or slow monitor stops nothing. A report gives up after a second, and the plugin tries
 // again after a pause of 1 to 30 seconds, or at once when a turn ends. It keeps up to 200 events
-// meanwhile. Only a cancel makes the plugin stop opencode.
+// meanwhile. Only a cancel makes the plugin stop opencode. With `holdSeconds` a person may answer its
+// questions at the monitor as well.
 
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -67,10 +68,10 @@ const trustFor = (server) => {
 };
 
 /// Posts a body. Unlike fetch, this uses no proxy of the environment: prompts stay on the way to the monitor.
-const post = (url, headers, ca, body) =>
+const post = (url, headers, ca, body, ms = patience) =>
   new Promise((resolve, reject) => {
     const { request } = url.startsWith('https:') ? https : http;
-    const sent = request(url, { method: 'POST', headers, ca, signal: AbortSignal.timeout(patience) }, (reply) => {
+    const sent = request(url, { method: 'POST', headers, ca, signal: AbortSignal.timeout(ms) }, (reply) => {
       let text = '';
       reply.setEncoding('utf8');
       reply.on('data', (piece) => { text += piece; });
@@ -78,6 +79,7 @@ const post = (url, headers, ca, body) =>
       reply.on('error', reject);
     });
     sent.on('error', reject);
+    if (ms > patience) sent.on('socket', (socket) => socket.unref?.());  // opencode may end meanwhile
     sent.end(body);
   });
 
@@ -156,6 +158,18 @@ export const Watchdog = async ({ client }) => {
     return last;
   };
 
+  /// Lets the monitor hold a question until a person answers it there, and passes that answer on. The terminal asks meanwhile.
+  const hold = async (event) => {
+    const { url, headers } = target(event);
+    const seconds = installed.holdSeconds;
+    const reply = await post(`${url}${url.includes('?') ? '&' : '?'}hold=${seconds}`, headers, trustFor(server), JSON.stringify(event), (seconds + 5) * 1_000);
+    const { answers, reply: body } = reply.status === 200 ? JSON.parse(reply.text) : {};
+    if (!['permission', 'question'].includes(answers)) return;
+    const isDropped = answers === 'question' && body.answers.length === 0;
+    await client._client.post({ url: `/${answers}/{requestID}/${isDropped ? 'reject' : 'reply'}`, path: { requestID: event.properties.id },
+                                body: isDropped ? undefined : body, headers: { 'Content-Type': 'application/json' } });
+  };
+
   // opencode ends without waiting for its plugins. Only a program can still send something then.
   process.once('exit', () => {
     const end = Date.now() + patience;
@@ -170,6 +184,8 @@ export const Watchdog = async ({ client }) => {
       if (event.type === 'session.created' && event.properties?.info?.parentID)
         children.add(event.properties.info.id);
       if (isReported(event.type) || isFailedCall(event)) await report(event.type, event.properties, event.id);
+      if (installed.holdSeconds > 0 && ['permission.asked', 'question.asked'].includes(event.type))
+        hold({ id: event.id, type: event.type, properties: event.properties }).catch(() => {});
     },
     'chat.message': async (input, output) => {
       const text = (output.parts ?? [])

@@ -25,7 +25,7 @@ Result<Alert> alert_of(const AlertLinks& links, const AlertLink& link, StoreRead
   if (found->empty() || !links.is_own(link, found->front())) return foreign;
   if (now >= link.until)
     return Error{ErrorCode::invalid, "This link is too old. Answer on the monitor's page."};
-  if (is_answered(found->front()))
+  if (!is_for_agent(link.answer) && is_answered(found->front()))
     return Error{ErrorCode::conflict, "This alert was answered before. A link works once."};
   return found->front();
 }
@@ -42,18 +42,45 @@ Response page_of(const Error& error) {
 }
 
 std::string_view words_of_answer(AlertAnswer answer) {
-  return answer == AlertAnswer::acknowledge ? "Acknowledge: silent until it is over"
-                                            : "Snooze: silent for an hour";
+  switch (answer) {
+    case AlertAnswer::acknowledge:
+      return "Acknowledge: silent until it is over";
+    case AlertAnswer::snooze:
+      return "Snooze: silent for an hour";
+    case AlertAnswer::allow:
+      return "Allow: the agent goes on";
+    default:
+      return "Deny: the agent does not run it";
+  }
 }
 
-Response question_page(const AlertLink& link, const Alert& alert, std::string_view token) {
+AuditAction action_of(AlertAnswer answer) {
+  if (is_for_agent(answer)) return AuditAction::answer;
+  return answer == AlertAnswer::acknowledge ? AuditAction::acknowledge : AuditAction::snooze;
+}
+
+/// The question that the link answers. Errors: `conflict`: it is open no more.
+Result<HeldQuestion> question_of(const Backend& backend, const AlertLink& link,
+                                 const Alert& alert) {
+  if (auto asked = backend.questions().held(alert.session, link.question)) return std::move(*asked);
+  return Error{ErrorCode::conflict,
+               "This question was answered before, or its agent does not wait for it any more."};
+}
+
+/// `asked`: what the agent wants to do, which the person must see before it is allowed.
+Response question_page(const AlertLink& link, const Alert& alert, std::string_view token,
+                       const std::optional<HeldQuestion>& asked) {
   const auto session = escaped(alert.session);
-  const std::string html =
-      "<h1>" + session + " is " + escaped(alert.word) + "</h1>\n<p>" + escaped(alert.reason) +
-      "</p>\n<form class=\"login\" method=\"post\" action=\"/answer/" + escaped(token) +
-      "\">\n<button class=\"main\">" + escaped(words_of_answer(link.answer)) +
-      "</button>\n</form>\n<p class=\"hint\"><a href=\"/sessions/" + session +
-      "\">Open the session</a></p>\n";
+  const auto about = asked ? "<div class=\"question\"><p>The agent wants to use " +
+                                 escaped(asked->tool) + ":</p>\n<pre>" + escaped(asked->text) +
+                                 "</pre></div>\n"
+                           : "<p>" + escaped(alert.reason) + "</p>\n";
+  const std::string html = "<h1>" + session + " is " + escaped(alert.word) + "</h1>\n" + about +
+                           "<form class=\"login\" method=\"post\" action=\"/answer/" +
+                           escaped(token) + "\">\n<button class=\"main\">" +
+                           escaped(words_of_answer(link.answer)) +
+                           "</button>\n</form>\n<p class=\"hint\"><a href=\"/sessions/" + session +
+                           "\">Open the session</a></p>\n";
   return in_shell("notice", "Watchdog: answer an alert", html);
 }
 
@@ -63,6 +90,13 @@ std::optional<AlertLink> link_of(const CallPtr& call) {
   if (link && call->links) return link;
   call->reply(page_of({ErrorCode::not_found, "This link is not one of this monitor."}));
   return {};
+}
+
+Result<void> answer_agent(const Backend& backend, const AlertLink& link, const Alert& alert) {
+  const auto done = backend.questions().answer(
+      alert.session, link.question, {.allows = link.answer == AlertAnswer::allow, .by = "link"});
+  if (done) return {};
+  return Error{ErrorCode::conflict, "This question is not open any more: " + done.error().message};
 }
 
 Result<Alert> answer_alert(Store& store, const AlertLink& link, const std::string& session) {
@@ -78,7 +112,12 @@ void get_answer(const CallPtr& call) {
   if (!link) return;
   reading(call, [call, link = *link](StoreReader& reader) {
     const auto alert = alert_of(*call->links, link, reader, system_clock().wall());
-    call->reply(alert ? question_page(link, *alert, call->id) : page_of(alert.error()));
+    if (!alert) return call->reply(page_of(alert.error()));
+    if (!is_for_agent(link.answer))
+      return call->reply(question_page(link, *alert, call->id, std::nullopt));
+    auto asked = question_of(call->backend, link, *alert);
+    call->reply(asked ? question_page(link, *alert, call->id, std::move(*asked))
+                      : page_of(asked.error()));
   });
 }
 
@@ -90,22 +129,22 @@ void post_answer(const CallPtr& call) {
       [call, link = *link, session](Store& store) -> Result<void> {
         const auto alert = alert_of(*call->links, link, store.reader(), system_clock().wall());
         if (!alert) return alert.error();
+        if (is_for_agent(link.answer)) return answer_agent(call->backend, link, *alert);
         const auto done = answer_alert(store, link, alert->session);
         if (!done) return done.error();
         *session = done->session;
         return {};
       },
       [call, link = *link, session](const Result<void>& done) {
-        if (done && call->feed != nullptr) call->feed->touched(*session);
+        if (done && call->feed != nullptr && !session->empty()) call->feed->touched(*session);
         auto page =
             done ? notice_page(200, "Done", words_of_answer(link.answer)) : page_of(done.error());
         // Strangers' inventions must not fill the log.
         if (!done && done.error().code == ErrorCode::not_found) return call->reply(std::move(page));
-        const bool acknowledges = link.answer == AlertAnswer::acknowledge;
         keep_and_reply(call->backend,
                        {.actor = "link",
                         .peer = call->access.policy()->peer(call->request),
-                        .action = acknowledges ? AuditAction::acknowledge : AuditAction::snooze,
+                        .action = action_of(link.answer),
                         .target = std::to_string(link.alert)},
                        std::move(page), call->reply);
       });

@@ -85,8 +85,9 @@ Result<std::string> document_of(Backend& backend, std::string_view id, const Wat
   const auto explained_by = explanation(backend, id, watched.judged);
   if (!explained_by) return explained_by.error();
   const auto now = std::max(backend.now(), watched.judged.history.tick);
-  return progress_document(id, watched.judged, *watched.description, now, system_clock().wall(),
-                           *explained_by, estimate);
+  return with_question(progress_document(id, watched.judged, *watched.description, now,
+                                         system_clock().wall(), *explained_by, estimate),
+                       backend.questions().of(id));
 }
 
 Result<SessionFilter> filter_of(const Target& target, int limit_max) {

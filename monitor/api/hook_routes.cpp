@@ -7,10 +7,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/held_hook.h"
 #include "api/routes.h"
 #include "codec/json.h"
+#include "facts/hook_hold.h"
 #include "facts/ids.h"
 #include "ingest/hook_answer.h"
+#include "ingest/hook_question.h"
 #include "process/process_sample.h"
 #include "text/nearest.h"
 #include "watchdog/reasons.h"
@@ -76,7 +79,7 @@ void erase_unused(const CallPtr& call, std::vector<std::string> sessions) {
 }
 
 /// Names the call for which the agent asks permission, where the event only describes it.
-void name_asked_call(HookEvent& event, const std::optional<Watched>& watched) {
+void name_asked_call(HookEvent& event, const std::optional<Watched>& watched, bool is_exact) {
   if (!event.asks_for || !watched) return;
   auto& asked = *event.asks_for;
   mark(asked);
@@ -88,7 +91,10 @@ void name_asked_call(HookEvent& event, const std::optional<Watched>& watched) {
     const bool same = open.mark.call == wanted.call;
     if (found == nullptr || same || found->mark.call != wanted.call) found = &open;
   }
-  if (found != nullptr) event.reports.front().call_id = found->call_id.str();
+  if (found == nullptr) return;
+  // An answer for a person must concern the very call.
+  if (is_exact && found->mark.call != wanted.call) return;
+  event.reports.front().call_id = found->call_id.str();
 }
 
 /// A notice repeats in fewer words what the agent asks. The first words stay.
@@ -133,7 +139,15 @@ struct HookReport {
   HookEvent event;
   std::vector<Report> reports;  ///< Those of the event, and which process it is.
   bool is_own = true;           ///< The session is the agent's own, and nobody else ends it.
+  Millis held_for{};            ///< How long a person's answer is waited for; 0: it is not.
+  std::optional<HookQuestion> asked{};  ///< The question, if it is held.
 };
+
+/// The wait of a question's event.
+const Report* wait_of(const HookEvent& event) {
+  const auto found = std::ranges::find(event.reports, ReportKind::wait, &Report::kind);
+  return found == event.reports.end() ? nullptr : &*found;
+}
 
 void store(const CallPtr& call, HookReport hook) {
   const bool is_subagent = !hook.event.spec.parent.empty();
@@ -143,8 +157,9 @@ void store(const CallPtr& call, HookReport hook) {
               .reports = std::move(hook.reports),
               .by = ReportOrigin::hooks};
   call->backend.append(
-      std::move(batch), [call, is_subagent, is_own = hook.is_own, agent = hook.agent,
-                         event = std::move(hook.event)](const Result<Receipt>& receipt) {
+      std::move(batch),
+      [call, is_subagent, is_own = hook.is_own, agent = hook.agent, event = std::move(hook.event),
+       asked = std::move(hook.asked), held_for = hook.held_for](const Result<Receipt>& receipt) {
         if (!receipt) return call->reply(error_response(receipt.error()));
         if (event.ends_subagents && call->backend.is_shared()) {
           call->backend.read(
@@ -156,6 +171,8 @@ void store(const CallPtr& call, HookReport hook) {
         const auto& cancel = receipt->directive.cancel;
         if (receipt->late > 0 && (is_subagent || is_own) && !cancel)
           begin_again(call, event, is_subagent);
+        if (const auto* wait = wait_of(event); wait != nullptr && asked && !cancel)
+          return hold_hook(call, *asked, *wait, held_for);
         auto answer = hook_answer(agent, event.name, cancel);
         if (!cancel) return call->reply(response_of(std::move(answer)));
         answer_cancelled(call, event, std::move(answer), *cancel, receipt->late > 0);
@@ -207,8 +224,15 @@ void post_hook(const CallPtr& call) {
         {ErrorCode::not_found, unknown_word("agent", call->id, all_names<HookAgent>()), "agent"}));
   }
   const auto named = named_session(*call);
+  const auto hold = call->target.number("hold", 0, 0, hold_seconds_max);
+  if (!hold) return call->reply(error_response(hold.error()));
   auto event = hook_event(*agent, call->request.body, named, system_clock().wall(),
                           call->target.text("event"));
+  std::optional<HookQuestion> asked;
+  if (event && *hold > 0) {
+    asked = hook_question(*agent, event->name, call->request.body);
+    if (asked) asked->question.session = event->session;
+  }
   call->request.body = {};
   if (!event) return call->reply(error_response(event.error()));
   if (event->reports.empty()) return call->reply(response_of({}));
@@ -220,10 +244,14 @@ void post_hook(const CallPtr& call) {
     call->note_transcript(event->transcript);
   if (named.empty()) erase_unused(call, call->fresh_starts.note(*event, system_clock().wall()));
   const auto watched = call->backend.watched(event->session);
-  name_asked_call(*event, watched);
+  name_asked_call(*event, watched, asked.has_value());
   keep_question(*event, watched);
-  HookReport hook{
-      .agent = *agent, .event = std::move(*event), .reports = {}, .is_own = named.empty()};
+  HookReport hook{.agent = *agent,
+                  .event = std::move(*event),
+                  .reports = {},
+                  .is_own = named.empty(),
+                  .held_for = Millis{*hold * 1'000},
+                  .asked = std::move(asked)};
   hook.reports = hook.event.reports;
   const auto pid = static_cast<pid_t>(*claimed);
   const auto& reports = hook.reports;

@@ -6,7 +6,7 @@
 
 namespace watchdog::monitor {
 
-/// A body in one piece that nobody has yet. Until then its client may hang up.
+/// A body whose end nobody has yet. Until then its client may hang up.
 class LongPoll : public BodySource {
  public:
   /// The server stops: the answer is wanted soon. Called any number of times.

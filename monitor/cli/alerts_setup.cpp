@@ -270,7 +270,7 @@ int set_up_channel(AlertsSetup setup) {
   print_line("channel " + setup.name + " is in " + before->path.string());
   for (const auto& [file, secret] : draft.secrets)
     print_line("its secret is in " + file.string() + ", which only you can read");
-  print_line("restart a monitor that runs, so that it uses the channel");
+  print_line("a monitor that runs with these settings uses the channel in a few seconds");
   return setup.no_test ? exit_done : send_test(*settings, setup.name);
 }
 

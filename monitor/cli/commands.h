@@ -18,6 +18,7 @@ void add_events(CommandLine& line);
 void add_explain(CommandLine& line);
 void add_turns(CommandLine& line);
 void add_alerts(CommandLine& line);
+void add_answer(CommandLine& line);
 void add_cancel(CommandLine& line);
 void add_wait(CommandLine& line);
 void add_check(CommandLine& line);
@@ -73,6 +74,7 @@ inline constexpr struct {
     {"Look", add_audit},
     {"Act", add_wait},
     {"Act", add_check},
+    {"Act", add_answer},
     {"Act", add_cancel},
     {"Data", add_backup},
     {"Data", add_copy},

@@ -18,6 +18,7 @@
 #include "cli/commands.h"
 #include "cli/token_file.h"
 #include "cli/usage.h"
+#include "facts/hook_hold.h"
 #include "ingest/codex_trust.h"
 #include "net/url.h"
 #include "setup/config_file.h"
@@ -42,7 +43,8 @@ struct HooksOptions {
   std::string project;        ///< Its folder; empty: the user's own files.
   bool user = false;
   bool common = false;
-  bool mcp = false;  ///< The entry of the MCP server instead of hooks.
+  std::optional<int> hold{};  ///< Seconds for which the monitor may hold a question.
+  bool mcp = false;           ///< The entry of the MCP server instead of hooks.
   bool dry_run = false;
   bool json = false;
 };
@@ -64,8 +66,8 @@ constexpr const char* hooks_footer =
     "\n"
     "--json: {\"agents\": [{\"agent\", \"program\", \"file\", \"hooks\", \"server\", "
     "\"reporting\", "
-    "\"missing\", \"untrusted\", \"switchedOff\", \"lastSessionMs\" (ago), \"change\" (null: of "
-    "status), "
+    "\"missing\", \"untrusted\", \"switchedOff\", \"holdSeconds\", \"lastSessionMs\" (ago), "
+    "\"change\" (null: of status), "
     "\"backup\", \"toDo\", \"error\"}]}\n"
     "\n";
 
@@ -130,7 +132,8 @@ Result<HookTarget> target_of(const HooksOptions& options) {
   const auto url = url_from(options.monitor.server);
   if (!url)
     return Error{ErrorCode::invalid, options.monitor.server_from + ": " + url.error().message};
-  HookTarget target{.server = url->text(), .common_only = options.common};
+  HookTarget target{
+      .server = url->text(), .common_only = options.common, .hold_seconds = options.hold};
   for (const auto& file : embedded_files())
     if (file.name == "watchdog.js") target.plugin = file.content;
   if (options.mcp) {
@@ -303,6 +306,16 @@ std::string counted(std::size_t number, const std::string& noun) {
   return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
 }
 
+/// Says whether questions of the agent are held for people elsewhere, if that was asked for.
+void print_hold(const HooksOptions& options, const AgentReport& report) {
+  const auto held = report.hooks.hold_seconds;
+  if (held > 0)
+    print_line("  Its permission requests are held for up to " + std::to_string(held) +
+               " s: answer them with `watchdog-monitor answer`, on the page or by a message.");
+  else if (options.hold.value_or(0) > 0)
+    print_line("  Its permission requests can be answered in its own terminal only.");
+}
+
 void print_change(const HooksOptions& options, const AgentReport& report) {
   const std::string name(report.agent->name);
   const auto file = terminal_line(report.file.string());
@@ -330,6 +343,7 @@ void print_change(const HooksOptions& options, const AgentReport& report) {
       report.agent->name == "codex" && report.untrusted.empty() && report.change.empty();
   if (installs && !report.agent->to_do.empty() && !is_done)
     print_line("  " + std::string(report.agent->to_do));
+  if (installs && !options.mcp) print_hold(options, report);
   if (installs && report.hooks.switched_off)
     print_line("  " + name + " runs no hooks: \"disableAllHooks\" is true in this file.");
 }
@@ -421,6 +435,7 @@ std::string as_json(const std::vector<AgentReport>& reports) {
     list("missing", report.hooks.missing);
     list("untrusted", report.untrusted);
     out.field("switchedOff", report.hooks.switched_off);
+    out.field("holdSeconds", report.hooks.hold_seconds);
     const auto age = [&](std::string_view key, const nlohmann::json& value) {
       out.key(key);
       if (value.is_null()) {
@@ -541,11 +556,26 @@ void add_hooks(CommandLine& line) {
       ->excludes(project);
   command->add_flag("--common", options->common,
                     "Install only hooks for events that old versions of the agent know");
-  command->add_flag("--mcp", options->mcp,
-                    "The MCP server instead of hooks: register it in the agents' lists of servers");
+  auto* hold =
+      command
+          ->add_option(
+              "--hold", options->hold,
+              "Let people answer permission requests elsewhere: by `answer`, the page or a "
+              "message. The monitor holds each for up to SECONDS, while the agent's terminal "
+              "takes an answer as well. 0 switches it off (default: as it is, at first off)")
+          ->type_name("SECONDS")
+          ->check(integer(0, hold_seconds_max));
+  command
+      ->add_flag("--mcp", options->mcp,
+                 "The MCP server instead of hooks: register it in the agents' lists of servers")
+      ->excludes(hold);
   command->add_flag("--dry-run", options->dry_run, "Change nothing; print the change as a diff");
   command->add_flag("--json", options->json, "Print one JSON object");
-  command->callback([&line, options] { line.code = hooks(*options); });
+  command->callback([&line, options] {
+    if (options->hold && options->action != "install")
+      throw CLI::RequiresError("--hold", "install");
+    line.code = hooks(*options);
+  });
   command->footer(std::string(hooks_footer) + hooks_exit_codes);
 }
 

@@ -68,9 +68,8 @@ struct Monitor::State {
       is_stopping = true;
     }
     through.reset();  // its observations are still to be stored
-    for (const auto& dispatcher : dispatchers) dispatcher->stop();
     if (store_thread) store_thread->listen_for_messages(nullptr);
-    dispatchers.clear();
+    stop_alerts();
     // Running checks end as failed, which the store thread records before it stops.
     if (store_thread) store_thread->listen(nullptr);
     check_service.reset();
@@ -85,8 +84,10 @@ struct Monitor::State {
   [[nodiscard]] Result<void> start_proxy(const Settings& settings,
                                          const AccessPolicy& access_policy);
   [[nodiscard]] Result<void> start_checks(const Settings& settings);
-  void start_alerts(const Settings& settings, std::map<std::string, ChannelSecrets> secrets,
-                    const std::shared_ptr<const AlertLinks>& links);
+  void start_alerts(const Settings& settings, std::map<std::string, ChannelSecrets> secrets);
+  /// Messages that are under way may arrive, for some seconds.
+  void stop_alerts();
+  void wake_dispatchers();
 
   /// Takes erased sessions out of the files beside the database.
   void forget(const std::vector<std::string>& sessions, const std::filesystem::path& database);
@@ -107,6 +108,8 @@ struct Monitor::State {
   const std::shared_ptr<ChannelStatusRegistry> registry = std::make_shared<ChannelStatusRegistry>();
   std::unique_ptr<OtlpExporter> exporter;  ///< Null: no collector is set.
   std::unique_ptr<StoreThread> store_thread;
+  std::shared_ptr<const AlertLinks> links;  ///< Of messages; null: none.
+  std::mutex dispatching;                   ///< Guards the next one.
   std::vector<std::unique_ptr<AlertDispatcher>> dispatchers;
   std::optional<ModelClient> model;
   std::unique_ptr<CheckService> check_service;
@@ -266,15 +269,17 @@ Result<std::shared_ptr<const AlertLinks>> links_of(const Settings& settings) {
 
 AlertSender alert_sender(const Settings& settings, const std::string& channel,
                          ChannelSecrets secrets, const std::string& url,
-                         std::shared_ptr<const AlertLinks> links) {
+                         std::shared_ptr<const AlertLinks> links, OpenQuestion asks) {
   auto shown_url = settings.monitor.public_url.empty() ? url : settings.monitor.public_url;
   while (shown_url.ends_with('/')) shown_url.pop_back();
   const auto& own = settings.alerts.channels.at(channel);
   AlertWording wording{.content = own.content == AlertContent::preview,
                        .url = std::move(shown_url)};
   if (links != nullptr) {
-    wording.buttons = [links = std::move(links), open = wording.url](const Alert& alert) {
-      auto buttons = links->buttons(alert, system_clock().wall());
+    wording.buttons = [links = std::move(links), asks = std::move(asks),
+                       open = wording.url](const Alert& alert) {
+      auto buttons =
+          links->buttons(alert, system_clock().wall(), asks ? asks(alert.session) : std::nullopt);
       buttons.insert(buttons.begin(), {"Open", link_to(alert, {.url = open})});
       return buttons;
     };
@@ -378,13 +383,30 @@ Result<void> Monitor::State::start_checks(const Settings& settings) {
   return {};
 }
 
+void Monitor::State::wake_dispatchers() {
+  const std::lock_guard guard(dispatching);
+  for (const auto& dispatcher : dispatchers) dispatcher->wake();
+}
+
+void Monitor::State::stop_alerts() {
+  std::vector<std::unique_ptr<AlertDispatcher>> last;
+  {
+    const std::lock_guard guard(dispatching);
+    last.swap(dispatchers);
+  }
+  for (const auto& dispatcher : last) dispatcher->stop();
+}
+
 void Monitor::State::start_alerts(const Settings& settings,
-                                  std::map<std::string, ChannelSecrets> secrets,
-                                  const std::shared_ptr<const AlertLinks>& links) {
+                                  std::map<std::string, ChannelSecrets> secrets) {
+  std::vector<std::unique_ptr<AlertDispatcher>> made;
+  const OpenQuestion asks = [store = store_thread.get()](const std::string& session) {
+    return store->questions().of(session);
+  };
   for (const auto& [name, channel] : settings.alerts.channels) {
-    dispatchers.push_back(std::make_unique<AlertDispatcher>(
+    made.push_back(std::make_unique<AlertDispatcher>(
         *store_thread, *registry,
-        alert_sender(settings, name, secrets.at(name), server->url(), links),
+        alert_sender(settings, name, secrets.at(name), server->url(), links, asks),
         AlertDispatcher::Options{
             .name = name,
             .type = channel.type,
@@ -394,11 +416,22 @@ void Monitor::State::start_alerts(const Settings& settings,
             .metrics = &metrics,
             .log = [](const std::string& sentence) { spdlog::warn(sentence); }}));
   }
-  const auto wake_all = [this] {
-    for (const auto& dispatcher : dispatchers) dispatcher->wake();
-  };
-  store_thread->listen_for_messages(wake_all);
-  wake_all();  // for what came before anybody listened
+  registry->retain(rules_of(settings.alerts).channels);
+  {
+    const std::lock_guard guard(dispatching);
+    dispatchers = std::move(made);
+  }
+  store_thread->listen_for_messages([this] { wake_dispatchers(); });
+  wake_dispatchers();  // for what came before anybody listened
+}
+
+Result<void> Monitor::renew_alerts(const Settings& settings) {
+  auto secrets = channel_secrets(settings.alerts);
+  if (!secrets) return Error{ErrorCode::invalid, to_text(secrets.error())};
+  state_->stop_alerts();  // two dispatchers of a channel would send its messages twice
+  state_->store_thread->set_alert_rules(rules_of(settings.alerts));
+  state_->start_alerts(settings, std::move(*secrets));
+  return {};
 }
 
 Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context,
@@ -419,12 +452,13 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   state->secret_place =
       environment("WATCHDOG_TOKEN").empty() ? token_file(settings).string() : "$WATCHDOG_TOKEN";
   if (auto started = state->start_checks(settings); !started) return started.error();
-  const auto links = links_of(settings);
+  auto links = links_of(settings);
   if (!links) return links.error();
+  state->links = std::move(*links);
   state->api = std::make_unique<Api>(*state->store_thread, *state->check_service, *access_policy,
                                      &state->feed, own.requests_per_second_max,
-                                     state->through ? state->through->proxy().url() : "", *links,
-                                     state->traces, state->guesses);
+                                     state->through ? state->through->proxy().url() : "",
+                                     state->links, state->traces, state->guesses);
   state->mcp = std::make_unique<mcp::HttpHandler>(*state->api, own_version());
   const auto database = database_of(settings);
   if (auto kept = state->mcp->keep_tasks_in(database.string() + "-mcp-tasks"); !kept)
@@ -458,7 +492,7 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
       Liveness::Options{.url = own.ping_url,
                         .every = own.ping_interval,
                         .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
-  state->start_alerts(settings, std::move(*secrets), *links);
+  state->start_alerts(settings, std::move(*secrets));
   if (!settings.recovery.on_ready.empty())
     state->ready_command = std::make_unique<ReadyCommand>(
         *state->store_thread,

@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "alerts/alert_sender.h"
+#include "core/held_questions.h"
 #include "watchdog/settings.h"
 
 namespace boost::asio {
@@ -19,11 +21,16 @@ namespace watchdog::monitor {
 
 class StoreThread;
 
+/// Returns what the agent of a session asks at this moment, if it can be answered here.
+using OpenQuestion = std::function<std::optional<HeldQuestion>(const std::string& session)>;
+
 /// One of the settings' channels, ready to be used; `url`: where the monitor listens; `links`: of
-/// its messages, null: none. REQUIRES: it is in the settings.
+/// its messages, null: none; `asks`: empty: no message answers an agent. REQUIRES: it is in the
+/// settings.
 [[nodiscard]] AlertSender alert_sender(const Settings& settings, const std::string& channel,
                                        ChannelSecrets secrets, const std::string& url,
-                                       std::shared_ptr<const AlertLinks> links = nullptr);
+                                       std::shared_ptr<const AlertLinks> links = nullptr,
+                                       OpenQuestion asks = {});
 
 /// Runs on the thread that runs the io_context. Stop order: no new requests, answer what is under
 /// way, commit what came in, write histories down.
@@ -35,6 +42,11 @@ class Monitor {
   ~Monitor();
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
+
+  /// Uses the rules and channels of these settings instead. A channel that is new gets the troubles
+  /// that are open. May take some seconds. From one thread at a time. Errors: `invalid`: a secret
+  /// cannot be used; then nothing changes.
+  [[nodiscard]] Result<void> renew_alerts(const Settings& settings);
 
   /// Reports the transcripts of these agents, all known ones for none, until the end. Their
   /// positions are kept beside the database. Errors: `invalid`, `conflict`, `unavailable`.

@@ -10,6 +10,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/monitor.h"
+#include "cli/settings_watch.h"
 #include "cli/token_file.h"
 #include "http/event_loop.h"
 #include "terminal/output.h"
@@ -22,6 +23,7 @@ namespace {
 struct ServeOptions {
   bool follows = false;
   std::vector<std::string> followed{};  ///< Agents; none: all known ones.
+  std::shared_ptr<const Sources> sources{};
 };
 
 int refusal_of(const Error& error) {
@@ -50,7 +52,13 @@ static int serve(const Settings& settings, const ServeOptions& options) {
   if (std::error_code ignored; std::filesystem::exists(token_file(settings), ignored)) {
     spdlog::info("tokens are in {}", token_file(settings).string());
   }
-  run_to_end(context);
+  {
+    const SettingsWatch watch(
+        {.sources = *options.sources,
+         .changed = [&](const Settings& now) { return (*monitor)->renew_alerts(now); },
+         .log = [](const std::string& sentence) { spdlog::info(sentence); }});
+    run_to_end(context);
+  }
   (*monitor)->wait_for_answers();
   spdlog::info("stopping");
   return exit_done;
@@ -70,6 +78,7 @@ void add_serve(CommandLine& line) {
       ->type_name("AGENT")
       ->expected(0, 2);
   command->callback([&line, sources, options, command] {
+    options->sources = sources;
     options->follows = command->count("--follow") > 0;
     std::erase_if(options->followed, [](const std::string& name) { return name.empty(); });
     const auto settings = configured(*sources);

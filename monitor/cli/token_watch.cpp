@@ -1,26 +1,8 @@
 #include "cli/token_watch.h"
 
-#include <condition_variable>
-#include <mutex>
-#include <new>
 #include <utility>
 
 namespace watchdog::monitor {
-
-void TokenWatch::run(const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any never_notified;
-  std::unique_lock guard(mutex);
-  while (true) {
-    never_notified.wait_for(guard, stop, options_.every, [] { return false; });
-    if (stop.stop_requested()) return;
-    try {
-      look();
-    } catch (const std::bad_alloc&) {
-      // A second later.
-    }
-  }
-}
 
 void TokenWatch::look() {
   // Editors take a file away for a moment when they save it: the second look counts.

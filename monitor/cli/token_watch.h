@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "api/token.h"
+#include "cli/periodic.h"
 #include "watchdog/result.h"
 
 namespace watchdog::monitor {
@@ -27,16 +27,15 @@ class TokenWatch {
     Millis every{1'000};
   };
   explicit TokenWatch(Options options)
-      : options_(std::move(options)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+      : options_(std::move(options)), periodic_(options_.every, [this] { look(); }) {}
 
  private:
-  void run(const std::stop_token& stop);
   void look();
 
   Options options_;
   bool missing_ = false;
   std::string trouble_;
-  std::jthread thread_;
+  Periodic periodic_;  ///< Last: its looks use the rest.
 };
 
 }  // namespace watchdog::monitor

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "net/web_request.h"
 
@@ -14,9 +15,11 @@ constexpr std::size_t signature_digits = 64;
 
 /// The signed text. The session comes last and whole, so no two texts are alike.
 std::string signed_text(AlertAnswer answer, std::int64_t alert, WallTime until,
-                        std::string_view session) {
+                        std::string_view question, std::string_view session) {
   return "watchdog alert link 1\n" + std::string(name_of(answer)) + "\n" + std::to_string(alert) +
-         "\n" + std::to_string(until.time_since_epoch().count()) + "\n" + std::string(session);
+         "\n" + std::to_string(until.time_since_epoch().count()) + "\n" +
+         (is_for_agent(answer) ? std::string(question) + "\n" : std::string()) +
+         std::string(session);
 }
 
 /// Reads the part before the next dot, and removes it.
@@ -35,24 +38,29 @@ std::optional<std::int64_t> link_number(std::string_view text) {
 
 }  // namespace
 
-std::string AlertLinks::token(AlertAnswer answer, const Alert& alert, WallTime until) const {
+std::string AlertLinks::token(AlertAnswer answer, const Alert& alert, WallTime until,
+                              std::string_view question) const {
   return std::string(name_of(answer)) + "." + std::to_string(alert.id) + "." +
          std::to_string(until.time_since_epoch().count()) + "." +
-         hmac_sha256(key_, signed_text(answer, alert.id, until, alert.session));
+         (is_for_agent(answer) ? std::string(question) + "." : std::string()) +
+         hmac_sha256(key_, signed_text(answer, alert.id, until, question, alert.session));
 }
 
-std::vector<AlertButton> AlertLinks::buttons(const Alert& alert, WallTime now) const {
-  const auto until = now + link_lasts;
+std::vector<AlertButton> AlertLinks::buttons(const Alert& alert, WallTime now,
+                                             const std::optional<HeldQuestion>& question) const {
+  const bool asks = question && question->kind == QuestionKind::permission;
+  const auto until = asks ? question->until : now + link_lasts;
   const auto link = [&](AlertAnswer answer) {
-    return url_ + "/answer/" + token(answer, alert, until);
+    return url_ + "/answer/" + token(answer, alert, until, asks ? question->id : "");
   };
+  if (asks) return {{"Allow", link(AlertAnswer::allow)}, {"Deny", link(AlertAnswer::deny)}};
   return {{"Acknowledge", link(AlertAnswer::acknowledge)},
           {"Snooze for an hour", link(AlertAnswer::snooze)}};
 }
 
 bool AlertLinks::is_own(const AlertLink& link, const Alert& alert) const {
-  const auto right =
-      hmac_sha256(key_, signed_text(link.answer, link.alert, link.until, alert.session));
+  const auto right = hmac_sha256(
+      key_, signed_text(link.answer, link.alert, link.until, link.question, alert.session));
   return link.alert == alert.id && right.size() == link.signature.size() &&
          CRYPTO_memcmp(right.data(), link.signature.data(), right.size()) == 0;
 }
@@ -61,10 +69,13 @@ std::optional<AlertLink> alert_link_from(std::string_view token) {
   const auto answer = named<AlertAnswer>(read_part(token));
   const auto alert = link_number(read_part(token));
   const auto until = link_number(read_part(token));
+  std::string question;
+  if (answer && is_for_agent(*answer)) question = read_part(token);
   if (!answer || !alert || !until || token.size() != signature_digits) return {};
   return AlertLink{.answer = *answer,
                    .alert = *alert,
                    .until = WallTime{Millis{*until}},
+                   .question = std::move(question),
                    .signature = std::string(token)};
 }
 

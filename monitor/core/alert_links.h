@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/held_questions.h"
 #include "store/alerts.h"
 #include "watchdog/result.h"
 #include "watchdog/time.h"
@@ -16,12 +17,12 @@ namespace watchdog {
 
 namespace monitor {
 /// An act by a link.
-enum class AlertAnswer : std::uint8_t { acknowledge, snooze };
+enum class AlertAnswer : std::uint8_t { acknowledge, snooze, allow, deny };
 }  // namespace monitor
 
 template <>
 struct Names<monitor::AlertAnswer> {
-  static constexpr std::string_view all[] = {"acknowledge", "snooze"};
+  static constexpr std::string_view all[] = {"acknowledge", "snooze", "allow", "deny"};
 };
 
 }  // namespace watchdog
@@ -41,22 +42,32 @@ struct AlertLink {
   AlertAnswer answer = AlertAnswer::acknowledge;
   std::int64_t alert = 0;
   WallTime until{};
+  std::string question{};  ///< The id of the question that is answered; empty for other acts.
   std::string signature{};
 };
 
-/// Signs links and recognises its own. A link names an act, an alert and its last moment. The
+/// True for the answers to a question of the agent.
+[[nodiscard]] constexpr bool is_for_agent(AlertAnswer answer) {
+  return answer == AlertAnswer::allow || answer == AlertAnswer::deny;
+}
+
+/// Signs links and recognises its own. A link names an act, an alert, its last moment, and of an
+/// answer to the agent the question: the next question of the same session is another one. The
 /// signature (HMAC-SHA256) also covers the session, so an alert of the same number in another
-/// database has other links. Nothing is stored for a link: an alert that was answered takes no
-/// second answer by link. Thread-safe.
+/// database has other links. Nothing is stored for a link: an alert or a question that was answered
+/// takes no second answer by link. Thread-safe.
 class AlertLinks {
  public:
   /// `key`: a secret of at least 32 bytes. `url`: the monitor's, without a slash at its end.
   AlertLinks(std::string key, std::string url) : key_(std::move(key)), url_(std::move(url)) {}
 
-  /// The last part of a link's path.
-  [[nodiscard]] std::string token(AlertAnswer answer, const Alert& alert, WallTime until) const;
-  /// The links of a message about this alert.
-  [[nodiscard]] std::vector<AlertButton> buttons(const Alert& alert, WallTime now) const;
+  /// The last part of a link's path. `question`: its id, of an answer to the agent.
+  [[nodiscard]] std::string token(AlertAnswer answer, const Alert& alert, WallTime until,
+                                  std::string_view question = {}) const;
+  /// The links of a message about this alert: those that answer the agent where it asks for a
+  /// permission, else those that silence the alert.
+  [[nodiscard]] std::vector<AlertButton> buttons(
+      const Alert& alert, WallTime now, const std::optional<HeldQuestion>& question = {}) const;
   /// Compares in constant time.
   [[nodiscard]] bool is_own(const AlertLink& link, const Alert& alert) const;
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/channel_status.h"
+#include "core/held_questions.h"
 #include "core/metrics.h"
 #include "observer/observer.h"
 #include "store/store.h"
@@ -74,12 +75,15 @@ class Backend {
   [[nodiscard]] Estimator* estimator() const noexcept { return estimator_.get(); }
   /// REQUIRES: before any question.
   void set_estimator(std::shared_ptr<Estimator> estimator) { estimator_ = std::move(estimator); }
+  /// The questions of agents that hooks of this process hold open.
+  [[nodiscard]] HeldQuestions& questions() const noexcept { return *questions_; }
   /// Of a running monitor; null and empty for a file.
   [[nodiscard]] virtual const Metrics* metrics() const { return nullptr; }
   [[nodiscard]] virtual std::optional<Vitals> vitals() const { return std::nullopt; }
 
  private:
   std::shared_ptr<Estimator> estimator_;
+  const std::shared_ptr<HeldQuestions> questions_ = std::make_shared<HeldQuestions>();
 };
 
 /// The error for reports while there is no room.

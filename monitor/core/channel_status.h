@@ -69,6 +69,13 @@ class ChannelStatusRegistry {
     known == channels_.end() ? channels_.push_back(std::move(status))
                              : void(*known = std::move(status));
   }
+  /// Forgets the channels of other names.
+  void retain(const std::vector<std::string>& names) {
+    const std::lock_guard guard(mutex_);
+    std::erase_if(channels_, [&](const ChannelStatus& known) {
+      return std::ranges::find(names, known.name) == names.end();
+    });
+  }
   [[nodiscard]] std::vector<ChannelStatus> channels() const {
     const std::lock_guard guard(mutex_);
     return channels_;

@@ -133,12 +133,15 @@ std::string session_row(const SessionRow& row, WallTime wall) {
 
 Result<std::string> session_row(const Backend& backend, StoreReader& reader, const SessionRow& row,
                                 WallTime wall) {
-  if (const auto watched = backend.watched(row.id))
-    return session_row(row.id, *watched, backend.now(), wall);
+  const auto row_of = [&](const Watched& watched) {
+    return with_question(session_row(row.id, watched, backend.now(), wall),
+                         backend.questions().of(row.id));
+  };
+  if (const auto watched = backend.watched(row.id)) return row_of(*watched);
   if (is_end(row.lifecycle) || row.head == 0) return session_row(row, wall);
   const auto watched = look_up(backend, reader, row);
   if (!watched) return watched.error();
-  return session_row(row.id, *watched, backend.now(), wall);
+  return row_of(*watched);
 }
 
 }  // namespace watchdog::monitor

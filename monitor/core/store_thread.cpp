@@ -63,11 +63,11 @@ struct StoreThread::State {
 
   // Of the store thread:
   Store store;
-  std::unique_ptr<Observer> observer;
   ChangeListener appends;
   Joiner joiner{Joiner::earlier_in(store)};
   SubagentTasks subagent_tasks;
   RetentionRounds retention;
+  AlertRules alert_rules = options.alerts;
   bool log_saved = false;  ///< The log vanished, and the file is not open again yet.
   bool trouble_said = false;
   RowPace pace;
@@ -81,6 +81,7 @@ struct StoreThread::State {
   StoreQueue queue;
 
   mutable std::mutex mutex;
+  std::optional<AlertRules> wanted_rules;  ///< To be used from the next turn on.
   std::optional<Error> trouble;
   std::int64_t file_bytes = 0;
   std::optional<Vitals::Shares> shares;
@@ -114,7 +115,7 @@ struct StoreThread::State {
         .concluded = [this](const TransitionRow& row,
                             const std::string& session) { publish(row, session); },
         .seen = [this](const Event& event, const std::string& session) { publish(event, session); },
-        .alerts = options.alerts};
+        .alerts = alert_rules};
     if (options.feed != nullptr) {
       observing.seen_some = [feed = options.feed] { feed->flush(); };
       observing.reloaded = [feed = options.feed](Seq seq, std::int64_t transition) {
@@ -279,6 +280,10 @@ struct StoreThread::State {
     // Before what came in is stamped: an absence of the monitor must not be taken for silence.
     if (auto arrived = seen->arrive(); !arrived) return refuse_turn(arrived);
     write_for_others({});
+    {
+      const std::lock_guard guard(mutex);
+      if (wanted_rules) seen->set_alert_rules(alert_rules = *std::exchange(wanted_rules, {}));
+    }
     std::optional<Result<Instant>> looked;
     auto committed = commit(looked);
     // Reports that cannot be stored are not received: a session that tries meanwhile is not silent.
@@ -443,6 +448,14 @@ StoreThread::~StoreThread() {
 void StoreThread::listen(std::function<void(const Transition&)> listener) {
   const std::lock_guard guard(state_->listening);
   state_->listener = std::move(listener);
+}
+
+void StoreThread::set_alert_rules(AlertRules rules) {
+  {
+    const std::lock_guard guard(state_->mutex);
+    state_->wanted_rules = std::move(rules);
+  }
+  state_->wake();
 }
 
 void StoreThread::listen_for_messages(std::function<void()> listener) {

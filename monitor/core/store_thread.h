@@ -47,6 +47,9 @@ class StoreThread final : public Backend {
   void listen(std::function<void(const Transition&)> listener);
   /// Called when there are messages to send, from the store thread; null: none.
   void listen_for_messages(std::function<void()> listener);
+  /// Uses these rules of alerts as soon as the store thread comes to it, see
+  /// Observer::set_alert_rules.
+  void set_alert_rules(AlertRules rules);
   /// Commits what has come in, writes histories down and stops.
   ~StoreThread() override;
 

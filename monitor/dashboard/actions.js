@@ -3,7 +3,8 @@
 import { askAccess, logIn, may, post } from './api.js';
 import { el } from './element.js';
 
-function open(dialog) {
+/** Shows a dialog, which is gone once it is closed. */
+export function openDialog(dialog) {
   dialog.addEventListener('close', () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
@@ -36,7 +37,7 @@ export function logInDialog() {
     const dialog = el('dialog', { 'aria-labelledby': 'login-title' }, el('h2', { id: 'login-title' }, 'Log in'),
       logInForm(() => { done(true); dialog.close(); }),
       el('form', { method: 'dialog' }, el('button', { class: 'plain' }, 'Back')));
-    open(dialog).addEventListener('close', () => done(false));
+    openDialog(dialog).addEventListener('close', () => done(false));
   });
 }
 
@@ -76,7 +77,7 @@ export async function act(what) {
   result, el('div', { class: 'buttons' }, back, go));
   const title = el('h2', { id: 'act-title' }, what.title);
   const dialog = el('dialog', { 'aria-labelledby': 'act-title' }, title, form);
-  open(dialog);
+  openDialog(dialog);
   if (what.reasoned) reason.focus();
 }
 

@@ -8,6 +8,7 @@ import { onKey } from './keys.js';
 import { find, get } from './api.js';
 import { History } from './history.js';
 import { paleness, palette } from './paint.js';
+import { questionDialog } from './question.js';
 import { Rows, isFiltered, searchOf, wishFrom } from './rows.js';
 import { announce, connection, showChannels, showCount } from './top.js';
 import { Stream } from './stream.js';
@@ -52,7 +53,7 @@ function makeRow() {
   const doing = el('span');
   const running = el('small');
   const health = badge('');
-  const known = el('button', { type: 'button', class: 'known', title: 'Acknowledge: it leaves “Needs you” (a)', onclick: ({ target }) => acknowledge(target) }, 'Acknowledge');
+  const known = el('button', { type: 'button', class: 'known', onclick: ({ target }) => attend(target) });
   const cell = (...parts) => el('td', { role: 'cell' }, el('div', {}, ...parts));
   const counted = (label) => el('td', { role: 'cell', class: 'number', 'data-label': label });
   const [tokens, changed, iteration, changes, beat] = ['tokens', 'changed', 'iteration', 'changes', 'heartbeat'].map(counted);
@@ -142,7 +143,9 @@ function fillRow(tr, item) {
   mark(part.id, 'title', row.title === row.sessionId ? row.sessionId : `${row.title}\n${row.sessionId}`);
   mark(tr, 'data-depth', depth || null);
   mark(tr, 'class', `row-${row.attention}`);
-  part.known.hidden = !needsYou(row) || !rows.alertOf(row);
+  part.known.hidden = !row.question && (!needsYou(row) || !rows.alertOf(row));
+  put(part.known, row.question ? 'Answer' : 'Acknowledge');
+  mark(part.known, 'title', row.question ? 'Answer what the agent asks (a)' : 'Acknowledge: it leaves “Needs you” (a)');
   const children = counts.children.get(row.sessionId);
   put(part.about, [...[row.agent, row.directory].map(isolated), beside(row.shortId, row.title), children && `${children} ${children === 1 ? 'child' : 'children'}`,
                    row.parentSessionId && 'child of '].filter(Boolean).join(' · '));
@@ -342,9 +345,10 @@ async function loadAlerts() {
   else if (page) table.draw();
 }
 
-/** Says that somebody looks after the session of the row in which this is. */
-function acknowledge(node) {
+/** Answers the session of the row in which this is, or says that somebody looks after it. */
+function attend(node) {
   const row = table.items[table.indexOf(node?.closest('tr'))]?.row;
+  if (row?.question) return questionDialog(row);
   const alert = row && needsYou(row) && rows.alertOf(row);
   if (!alert) return;
   act({ title: `Acknowledge: ${row.title}`, happens: 'It leaves “Needs you”. No more alerts of this trouble until it is over.', verb: 'Acknowledge',
@@ -394,7 +398,7 @@ export function startList(main) {
   onKey(['j', 'ArrowDown'], 'next session', () => step((at) => at + 1));
   onKey(['k', 'ArrowUp'], 'session before', () => step((at) => at - 1));
   onKey(['Enter'], 'open the session', () => false);
-  onKey(['a'], 'acknowledge the session', () => acknowledge(document.activeElement));
+  onKey(['a'], 'answer or acknowledge the session', () => attend(document.activeElement));
   onKey(['Escape'], 'clear the search', () => {
     if (document.activeElement === page.search && !wish.text) page.search.blur();
     wish.text = '';

@@ -8,6 +8,7 @@ import { el, linkTo, mark, put } from './element.js';
 import { Events, verdictOf } from './events.js';
 import { badge, hasEnded, nameOf, pace, serverSaid, setBadge } from './health.js';
 import { onKey } from './keys.js';
+import { fillQuestion } from './question.js';
 import { Stream } from './stream.js';
 import { Activity } from './activity.js';
 import { Timeline, atWall } from './timeline.js';
@@ -58,6 +59,8 @@ const sections = {
   children: section('Children', parts.children),
   alerts: section('Alerts', parts.alerts),
 };
+const question = section('Your answer', el('div', { class: 'question' }));
+let asked = '';  // the id of the question that is shown
 const timeline = new Timeline();
 const events = new Events(id);
 const activity = new Activity(id, (seq) => events.reveal(seq));
@@ -141,6 +144,15 @@ function showServer(server) {
     el('span', {}, `The model server ${serverSaid(server)}`), el('small', {}, `for ${spoken(now() - since)}`),
     total && el('progress', { max: total, value: Math.min(done, total), 'aria-label': 'The prompt is read' }),
     why && el('small', { class: 'why' }, why)].filter(Boolean));
+}
+
+/** A question stays as it is while it is open: a focused button stays too. */
+function showQuestion(session) {
+  const now = session.question?.questionId ?? '';
+  if (now === asked) return;
+  asked = now;
+  question.hidden = !now;
+  if (now) fillQuestion(question.lastChild, session);
 }
 
 const round = roundDetails(id);
@@ -239,6 +251,7 @@ function show() {
     parts.cancel.replaceChildren(`${cancel.by} asked it to stop `, agoElement(cancel.at), cancel.reason ? `: ${cancel.reason}` : '');
   }
   showServer(ended ? null : session.server);
+  showQuestion(session);
   showAbout(session);
   showFacts(session);
   showEvidence(session);
@@ -353,7 +366,7 @@ export function startSession(main) {
     el('nav', { 'aria-label': 'Back' }, el('a', { href: back(), class: 'back' }, '← Sessions')),
     el('div', { class: 'title' }, parts.title, el('p', { class: 'now' }, parts.health, ' ', parts.since),
        el('div', { class: 'buttons' }, check, stop), parts.reason),
-    parts.culprit, parts.server, parts.outcome, parts.cancel, parts.said, parts.about,
+    question, parts.culprit, parts.server, parts.outcome, parts.cancel, parts.said, parts.about,
     el('div', { class: 'columns' },
        el('div', {}, sections.running, activity.node, sections.evidence, timeline.node),
        el('aside', { 'aria-label': 'Facts' }, el('section', {}, el('h2', {}, 'Details'), parts.facts), sections.budget,

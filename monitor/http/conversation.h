@@ -406,6 +406,7 @@ class Conversation final : public Connection,
           if (const auto self = weak.lock()) self->attempt([&] { self->pump(false); });
         });
       });
+      if (auto* poll = server_->stopping ? long_poll() : nullptr) poll->hurry();
     }
     send({asio::buffer(wire_)});
   }

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "facts/hook_hold.h"
 #include "setup/jsonc.h"
 #include "setup/mcp_setup.h"
 
@@ -24,7 +26,7 @@ constexpr std::array claude_events{
     SetupEvent{"SessionStart"},
     SetupEvent{"UserPromptSubmit"},
     SetupEvent{"PreToolUse"},
-    SetupEvent{"PermissionRequest", true},
+    SetupEvent{"PermissionRequest", true, true},
     SetupEvent{"PermissionDenied", true},
     SetupEvent{"PostToolUse"},
     SetupEvent{"PostToolUseFailure", true},
@@ -79,6 +81,7 @@ constexpr std::array setups{
                .words = "claude",
                .programs = claude_programs,
                .events = claude_events,
+               .timeout_member = "timeout",
                .home_variable = "CLAUDE_CONFIG_DIR",
                .home = ".claude",
                .user_file = "settings.json",
@@ -145,6 +148,14 @@ constexpr std::string_view plugin_heading =
     "// The plugin that reports what opencode does to watchdog-monitor.";
 constexpr std::string_view plugin_settings = "const installed = ";
 
+/// The parameter of a hook's address that lets the monitor hold it.
+constexpr std::string_view hold_parameter = "&hold=";
+/// The agent, and before it curl, give the monitor that much longer than it may hold the hook.
+constexpr int hold_margin_seconds = 5;
+/// A held hook gets a few line breaks each second, and passes them on at once. Without any for five
+/// seconds the monitor hangs. Where they cannot be written the agent is gone.
+constexpr std::string_view while_both_live = "-N --speed-limit 1 --speed-time 5 ";
+
 std::string in_quotes(std::string_view text) {
   return nlohmann::json(text).dump();
 }
@@ -157,10 +168,21 @@ bool is_of_this_machine(std::string_view server) {
 
 /// The agent waits for its hooks, so a monitor that hangs must not cost it more than a second. A
 /// prompt must not go through a proxy of the environment to reach its own machine. curl reads no
-/// file of settings if `-q` comes first.
-std::string_view curl_for(std::string_view server) {
-  return is_of_this_machine(server) ? "curl -q -s --noproxy '*' --connect-timeout 0.3 --max-time 1 "
-                                    : "curl -q -s --connect-timeout 1 --max-time 2 ";
+/// file of settings if `-q` comes first. `hold`: seconds for which the hook may be held; 0: none.
+std::string curl_for(std::string_view server, int hold) {
+  const bool is_near = is_of_this_machine(server);
+  const auto longest = hold > 0 ? hold + hold_margin_seconds : is_near ? 1 : 2;
+  return std::string("curl -q -s ") +
+         (is_near ? "--noproxy '*' --connect-timeout 0.3 " : "--connect-timeout 1 ") +
+         "--max-time " + std::to_string(longest) + " " +
+         std::string(hold > 0 ? while_both_live : "");
+}
+
+/// For how long this event's hook may be held.
+int hold_for(const AgentSetup& agent, const HookTarget& target, std::string_view event) {
+  const auto found = std::ranges::find(agent.events, event, &SetupEvent::name);
+  const bool asks = found != agent.events.end() && found->asks;
+  return asks ? target.hold_seconds.value_or(0) : 0;
 }
 
 /// The session's name goes into a header: an address with a blank or a quote in it is none for
@@ -168,23 +190,44 @@ std::string_view curl_for(std::string_view server) {
 std::string command_of(const AgentSetup& agent, const HookTarget& target, std::string_view event) {
   const auto header = target.header_file.empty() ? "" : "-H @\"" + target.header_file + "\" ";
   const auto trusted = target.ca_file.empty() ? "" : "--cacert \"" + target.ca_file + "\" ";
-  return std::string(curl_for(target.server)) + header + trusted +
+  const auto hold = hold_for(agent, target, event);
+  return curl_for(target.server, hold) + header + trusted +
          "-H \"X-Watchdog-Session: $WATCHDOG_SESSION\" --data-binary @- \"" + target.server +
          "/api/hooks/" + std::string(agent.name) + "?pid=$PPID" +
-         (agent.leaves_names_out ? "&event=" + std::string(event) : "") + "\" || true";
+         (agent.leaves_names_out ? "&event=" + std::string(event) : "") +
+         (hold > 0 ? std::string(hold_parameter) + std::to_string(hold) : "") + "\" || true";
 }
 
 /// The JSON of one event's hook.
-std::string item_of(const AgentSetup& agent, const std::string& command) {
+std::string item_of(const AgentSetup& agent, const HookTarget& target, std::string_view event) {
+  const auto command = in_quotes(command_of(agent, target, event));
+  const auto hold = hold_for(agent, target, event);
+  const auto timeout = hold > 0 ? ", " + in_quotes(agent.timeout_member) + ": " +
+                                      std::to_string(hold + 2 * hold_margin_seconds)
+                                : std::string();
   switch (agent.form) {
     case HookForm::grouped:
-      return R"({"hooks": [{"type": "command", "command": )" + in_quotes(command) + "}]}";
+      return R"({"hooks": [{"type": "command", "command": )" + command + timeout + "}]}";
     case HookForm::bash:
-      return R"({"type": "command", "bash": )" + in_quotes(command) + "}";
+      return R"({"type": "command", "bash": )" + command + timeout + "}";
     default:
       break;
   }
-  return R"({"command": )" + in_quotes(command) + "}";
+  return R"({"command": )" + command + timeout + "}";
+}
+
+/// The number of seconds at the beginning of a text; 0: there is none that a monitor would take.
+int seconds_at(std::string_view text) {
+  int seconds = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  return read.ec == std::errc{} && seconds > 0 && seconds <= hold_seconds_max ? seconds : 0;
+}
+
+/// The seconds in a hook's command; 0: it is not held.
+int hold_in(std::string_view command) {
+  const auto at = command.find(hold_parameter);
+  if (at == command.npos) return 0;
+  return seconds_at(command.substr(at + hold_parameter.size()));
 }
 
 /// A hook that reports to a monitor.
@@ -243,7 +286,8 @@ Result<std::vector<Hook>> own_hooks(const AgentSetup& agent, const JsoncNode& ro
           found.push_back({{top, event, at},
                            list.key,
                            *command,
-                           entry.items.size() == (agent.form == HookForm::bash ? 2U : 1U)});
+                           entry.items.size() == (agent.form == HookForm::bash ? 2U : 1U) +
+                                                     (hold_in(*command) > 0 ? 1U : 0U)});
         continue;
       }
       if (handlers == nullptr) continue;
@@ -253,7 +297,8 @@ Result<std::vector<Hook>> own_hooks(const AgentSetup& agent, const JsoncNode& ro
         Hook hook{{top, event, at},
                   list.key,
                   *command,
-                  handlers->items[inner].items.size() == 2 && entry.items.size() == 1};
+                  handlers->items[inner].items.size() == (hold_in(*command) > 0 ? 3U : 2U) &&
+                      entry.items.size() == 1};
         if (handlers->items.size() > 1) {
           hook.place.push_back(static_cast<std::size_t>(handlers - entry.items.data()));
           hook.place.push_back(inner);
@@ -272,9 +317,19 @@ std::vector<std::string_view> wanted_events(const AgentSetup& agent, const HookT
   return names;
 }
 
-FoundHooks compared(const AgentSetup& agent, const std::vector<Hook>& hooks,
-                    const HookTarget& target) {
+/// The target with the time for which hooks are held, as it is where it does not say.
+HookTarget settled(HookTarget target, const std::vector<Hook>& hooks) {
+  int held = 0;
+  for (const auto& hook : hooks) held = std::max(held, hold_in(hook.command));
+  if (!target.hold_seconds) target.hold_seconds = held;
+  return target;
+}
+
+FoundHooks compared(const AgentSetup& agent, const std::vector<Hook>& hooks, HookTarget target) {
   FoundHooks found;
+  target = settled(std::move(target), hooks);
+  for (const auto& hook : hooks)
+    found.hold_seconds = std::max(found.hold_seconds, hold_in(hook.command));
   if (!hooks.empty()) found.server = server_in(hooks.front().command);
   bool is_exact = true;
   bool is_elsewhere = false;
@@ -304,7 +359,7 @@ std::string fresh_hooks(const AgentSetup& agent, const HookTarget& target, const
   std::string_view comma;
   for (const auto event : wanted_events(agent, target)) {
     text += std::string(comma) + style.line_end + base + style.indent + in_quotes(event) + ": [" +
-            item_of(agent, command_of(agent, target, event)) + "]";
+            item_of(agent, target, event) + "]";
     comma = ",";
   }
   return text + style.line_end + base + "}";
@@ -337,7 +392,7 @@ Result<std::string> appended(const AgentSetup& agent, std::string text, const Ho
     return with_item(text, root, fresh_hooks(agent, target, style, base));
   }
   for (const auto event : wanted_events(agent, target)) {
-    const auto item = item_of(agent, command_of(agent, target, event));
+    const auto item = item_of(agent, target, event);
     root = read();
     const auto* hooks = root.find("hooks");
     const auto* list = hooks->find(event);
@@ -351,7 +406,20 @@ Result<std::string> appended(const AgentSetup& agent, std::string text, const Ho
 
 // The plugin of opencode.
 
-std::string plugin_text(const HookTarget& target) {
+/// The seconds for which the plugin lets a question be held.
+int hold_of_plugin(std::string_view text) {
+  constexpr std::string_view member = "holdSeconds: ";
+  const auto at = text.find(plugin_settings);
+  const auto line =
+      at == text.npos ? std::string_view() : text.substr(at, text.find('\n', at) - at);
+  const auto begin = line.find(member);
+  if (begin == line.npos) return 0;
+  return seconds_at(line.substr(begin + member.size()));
+}
+
+/// `before`: the file as it is.
+std::string plugin_text(const HookTarget& target, std::string_view before) {
+  const auto hold = target.hold_seconds.value_or(hold_of_plugin(before));
   std::string text(target.plugin);
   const auto begin = text.find(plugin_settings);
   if (begin == text.npos) return text;
@@ -359,7 +427,8 @@ std::string plugin_text(const HookTarget& target) {
   return text.replace(begin, end - begin,
                       std::string(plugin_settings) + "{ server: " + in_quotes(target.server) +
                           ", headerFile: " + in_quotes(target.header_file) +
-                          ", caFile: " + in_quotes(target.ca_file) + " };");
+                          ", caFile: " + in_quotes(target.ca_file) +
+                          (hold > 0 ? ", holdSeconds: " + std::to_string(hold) : "") + " };");
 }
 
 Result<void> check_plugin(std::string_view text) {
@@ -377,7 +446,8 @@ FoundHooks plugin_in(std::string_view text, const HookTarget& target) {
   if (begin != text.npos)
     found.server =
         text.substr(begin + key.size(), text.find('"', begin + key.size()) - begin - key.size());
-  found.state = text == plugin_text(target)                              ? HookState::present
+  found.hold_seconds = hold_of_plugin(text);
+  found.state = text == plugin_text(target, text)                        ? HookState::present
                 : !found.server.empty() && found.server != target.server ? HookState::elsewhere
                                                                          : HookState::outdated;
   return found;
@@ -423,13 +493,15 @@ Result<std::string> with_hooks(const AgentSetup& agent, std::string_view text,
   if (is_mcp(agent.form)) return with_mcp(agent, text, target);
   if (agent.form == HookForm::plugin) {
     if (auto right = check_plugin(text); !right) return right.error();
-    return plugin_text(target);
+    return plugin_text(target, text);
   }
   const auto found = hooks_in(agent, text, target);
   if (!found) return found.error();
   if (found->state == HookState::present) return std::string(text);
   auto bare = without_hooks(agent, text);
-  return bare ? appended(agent, std::move(*bare), target) : bare;
+  auto wanted = target;
+  if (!wanted.hold_seconds) wanted.hold_seconds = found->hold_seconds;
+  return bare ? appended(agent, std::move(*bare), wanted) : bare;
 }
 
 Result<std::string> without_hooks(const AgentSetup& agent, std::string_view text) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,7 @@ enum class HookForm : std::uint8_t {
 struct SetupEvent {
   std::string_view name;
   bool is_new = false;
+  bool asks = false;  ///< Its answer may be a person's, see HookTarget::hold_seconds.
 };
 
 /// An agent and its files. A plain value.
@@ -42,13 +44,14 @@ struct AgentSetup {
   std::span<const std::string_view> programs{};
   HookForm form = HookForm::grouped;
   std::span<const SetupEvent> events{};
-  bool has_version = false;        ///< The file begins with `"version": 1`.
-  bool leaves_names_out = false;   ///< Of some events: then each hook's address names its event.
-  std::string_view home_variable;  ///< Names the folder that `user_file` is in; may be empty.
-  std::string_view home;           ///< That folder below the home directory by default.
-  std::string_view user_file;      ///< Below that folder.
-  std::string_view project_file;   ///< Below the project's folder.
-  std::string_view to_do;          ///< What a person still has to do; empty: nothing.
+  bool has_version = false;           ///< The file begins with `"version": 1`.
+  bool leaves_names_out = false;      ///< Of some events: then each hook's address names its event.
+  std::string_view timeout_member{};  ///< Of a hook: the seconds that the agent waits for it.
+  std::string_view home_variable;     ///< Names the folder that `user_file` is in; may be empty.
+  std::string_view home;              ///< That folder below the home directory by default.
+  std::string_view user_file;         ///< Below that folder.
+  std::string_view project_file;      ///< Below the project's folder.
+  std::string_view to_do;             ///< What a person still has to do; empty: nothing.
 };
 
 /// All agents that can be set up.
@@ -62,7 +65,10 @@ struct HookTarget {
   std::string header_file{};  ///< A file with the header that carries the token; empty: no token.
   std::string ca_file{};      ///< Certificates (PEM) for the server; empty: the system's.
   bool common_only = false;   ///< Only events that older versions of the agent know.
-  std::string_view plugin{};  ///< The program of `HookForm::plugin`.
+  /// How long the monitor may hold a question open for a person's answer elsewhere, in seconds;
+  /// 0: not; nothing: as the hooks that are there say, else not.
+  std::optional<int> hold_seconds{};
+  std::string_view plugin{};               ///< The program of `HookForm::plugin`.
   std::vector<std::string> mcp_command{};  ///< Starts the MCP server: program and arguments.
 };
 
@@ -77,6 +83,7 @@ struct FoundHooks {
   std::vector<std::string> reporting{};  ///< Events with a hook that reports to a monitor.
   std::vector<std::string> missing{};    ///< Events of the target without one.
   bool switched_off = false;             ///< The agent's settings forbid all hooks.
+  int hold_seconds = 0;  ///< As HookTarget::hold_seconds, of the hooks that are there.
 };
 
 /// Checks that the target can be part of a shell command within JSON. Errors: `invalid`.

@@ -1,7 +1,7 @@
 // The plugin for opencode, with the events that opencode gives it, against a monitor that a test plays.
 
 import assert from 'node:assert/strict';
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { spawn } from 'node:child_process';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -182,6 +182,36 @@ test('a monitor without room gets the event again, and one that refuses it does 
   status = 200;
   await hooks.event(event('session.idle', { sessionID: 'b' }));
   assert.deepEqual(heard.map(({ properties }) => properties.sessionID), ['a', 'a', 'a', 'b']);
+});
+
+test('a question is held where that was installed, and a person\'s answer goes to opencode', async () => {
+  const held = join(directory, 'held.mjs');
+  const text = readFileSync(new URL('../../clients/opencode/watchdog.js', import.meta.url), 'utf8');
+  writeFileSync(held, text.replace(/^const installed = .*$/m, 'const installed = { server: "", headerFile: "", caFile: "", holdSeconds: 60 };'));
+  const { Watchdog: Holding } = await import(held);
+  const said = [];
+  const client = { session: { abort: async () => {} }, _client: { post: async (options) => void said.push(options) } };
+  const holding = await Holding({ client });
+  const kinds = [
+    ['permission.asked', { answers: 'permission', reply: { reply: 'reject', message: 'denied by ann' } }, '/permission/{requestID}/reply', { reply: 'reject', message: 'denied by ann' }],
+    ['question.asked', { answers: 'question', reply: { answers: [['SQLite']] } }, '/question/{requestID}/reply', { answers: [['SQLite']] }],
+    ['question.asked', { answers: 'question', reply: { answers: [] } }, '/question/{requestID}/reject', undefined],
+    ['permission.asked', {}, null, undefined],
+    ['permission.asked', { answers: '../session', reply: {} }, null, undefined],
+  ];
+  for (const [type, reply, url, body] of kinds) {
+    said.length = 0;
+    heard.length = 0;
+    answer = reply;
+    await holding.event(event(type, { sessionID: 'a', id: 'per_1' }));
+    for (let tries = 0; tries < 500 && heard.length < 2; ++tries) await new Promise((soon) => setTimeout(soon, 10));
+    assert.deepEqual(heard.map((told) => told.url), ['/api/hooks/opencode', '/api/hooks/opencode?hold=60'], 'it is told first, and then held');
+    for (let tries = 0; url && tries < 500 && said.length === 0; ++tries) await new Promise((soon) => setTimeout(soon, 10));
+    assert.deepEqual(said.map((one) => [one.url, one.path, one.body]), url ? [[url, { requestID: 'per_1' }, body]] : []);
+  }
+  heard.length = 0;
+  await (await plugin()).event(event('permission.asked', { sessionID: 'a', id: 'per_1' }));
+  assert.equal(heard.length, 1, 'off by default');
 });
 
 test('a cancel of one session leaves another one alone', async () => {

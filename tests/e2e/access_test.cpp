@@ -178,6 +178,7 @@ TEST_F(AccessTest, acts_refused_for_want_of_a_token_are_in_the_trail) {
     Server server(
         own, exposed ? std::vector<std::string>{"--behind-proxy"} : std::vector<std::string>{});
     const std::vector<std::string> acts{cancel_s,
+                                        "/api/autonomous/sessions/s/answer",
                                         "/api/turns/t/abort",
                                         "/api/turns/t/abort-tool/c",
                                         "/api/alerts/1/acknowledge",
@@ -210,8 +211,9 @@ TEST_F(AccessTest, acts_refused_for_want_of_a_token_are_in_the_trail) {
       EXPECT_EQ(kept[at]["actor"], "local");
       actions.push_back(kept[at]["action"]);
     }
-    EXPECT_EQ(actions, (std::vector<std::string>{"cancel", "abort", "abort_tool", "acknowledge",
-                                                 "snooze", "forget", "forget", "cancel"}));
+    EXPECT_EQ(actions,
+              (std::vector<std::string>{"cancel", "answer", "abort", "abort_tool", "acknowledge",
+                                        "snooze", "forget", "forget", "cancel"}));
     for (int i = 0; i < 50; ++i) (void)status(server.url(), "", Method::post, cancel_s, "{}");
     EXPECT_LT(trail_up_to_a_known_act(2).size(), 20U) << "a stranger does not fill the disk";
   }

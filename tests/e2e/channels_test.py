@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import urllib.request
 
@@ -82,6 +83,16 @@ class ChannelsTest(unittest.TestCase):
         self.post(monitor, f"/api/autonomous/sessions/{session}/events",
                   [{"kind": "end", "outcome": "failed", "reason": "tool_error", "error": FAULT}])
 
+    def alerts(self, monitor):
+        with urllib.request.urlopen(f"http://{monitor.host}/api/alerts", timeout=PATIENCE_S) as response:
+            return json.load(response)
+
+    def until(self, is_so):
+        end = time.monotonic() + PATIENCE_S
+        while not is_so():
+            self.assertLess(time.monotonic(), end, "it does not come")
+            time.sleep(0.05)
+
     def try_channel(self, config, name, **more):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("WATCHDOG_")} | more
         return subprocess.run([PROGRAM, "alerts", "--test", name, "--config", config], text=True, env=environment,
@@ -118,6 +129,34 @@ class ChannelsTest(unittest.TestCase):
             self.assertEqual(server.taken("matrix")[0]["msgtype"], "m.text")
             monitor.log.flush()
             self.assert_secretless(pathlib.Path(monitor.log.name).read_text())
+
+    def test_channels_come_and_go_while_the_monitor_runs(self):
+        with Receivers(TLS / "cert.pem", TLS / "key.pem") as server:
+            channels = self.webhooks(server)
+            config = self.settings({"ntfy": channels["ntfy"]})
+            whole = config.read_text()
+            config = self.settings({})
+            monitor = self.monitor(config)
+            names = lambda: [channel["name"] for channel in self.alerts(monitor)["channels"]]
+            said = lambda words: words in pathlib.Path(monitor.log.name).read_text()
+            self.fail_session(monitor, "before")
+            config.write_text(whole)
+            self.assertIn("before", server.wait("ntfy", 1)[0]["message"], "a channel that comes gets the open troubles")
+            self.until(lambda: names() == ["ntfy"])
+            config.write_text(whole + "[alerts]\non = 7\n")  # a mistake changes nothing
+            self.until(lambda: said("are not used"))
+            self.fail_session(monitor, "after")
+            self.assertIn("after", server.wait("ntfy", 2)[1]["message"])
+            config.write_text(whole + '[alerts.channels.slack]\nformat = "slack"\nurl_file = "/nowhere"\n')
+            self.until(lambda: said("/nowhere"))
+            self.fail_session(monitor, "later")
+            server.wait("ntfy", 3)
+            config.write_text("# no channels\n")
+            self.until(lambda: names() == [])
+            self.fail_session(monitor, "last")
+            config.write_text(whole)
+            self.assertIn("last", server.wait("ntfy", 4)[3]["message"])
+            self.assertEqual(len(server.taken("ntfy")), 4, "each trouble is told once")
 
     def test_long_messages_are_cut_to_each_limit(self):
         with Receivers(TLS / "cert.pem", self.folder / "key.pem") as server:

@@ -1,10 +1,12 @@
 """What the server promises of hooks: a part of contract_test.py."""
 
+import http.client
 import json
 import os
 import pathlib
 import re
 import subprocess
+import threading
 import time
 import tomllib
 
@@ -100,7 +102,45 @@ def hooks_are_told(contract):
         ask("POST", f"{HOOKS}/codex", body, status=400, field=field, fits=True if field == "session_id" else None)
     ask("POST", f"{HOOKS}/nobody", {}, status=404, field="agent", fits="unread")
     ask("POST", f"{HOOKS}/codex?pid=4294967296", {}, status=422, field="pid", fits="unread")
+    questions_are_held(contract)
     what_the_pages_say_works(contract)
+
+
+def questions_are_held(contract):
+    """A session has a question while a hook of its agent waits, and a person's answer reaches that hook."""
+    ask, same = contract.ask, contract.tally.same
+    answer, got = f"{SESSIONS}/held/answer", []
+    asks = {"session_id": "held", "hook_event_name": "PermissionRequest", "tool_name": "Bash", "tool_input": {"command": "make"}}
+
+    def wait():
+        connection = http.client.HTTPConnection(contract.server.host, timeout=60)
+        connection.request("POST", f"{HOOKS}/claude-code?hold=60", json.dumps(asks))
+        got.append(json.loads(connection.getresponse().read()))
+        connection.close()
+
+    def question():
+        return ask("GET", "/api/autonomous/progress/held", status=200, count=False).get("question")
+
+    ask("POST", f"{HOOKS}/claude-code", asks | {"hook_event_name": "UserPromptSubmit", "prompt": "Build it"}, status=200)
+    ask("POST", answer, {"decision": "allow", "questionId": "none"}, status=404, field="sessionId", fits=True)
+    hook = threading.Thread(target=wait, daemon=True)
+    hook.start()
+    end = time.monotonic() + 60
+    while not question() and time.monotonic() < end:
+        time.sleep(0.02)
+    rows = ask("GET", f"{SESSIONS}?q=held", status=200)["sessions"]
+    same("the row has it", [row["question"]["text"] for row in rows if row["sessionId"] == "held"], ["make"])
+    named = {"questionId": question()["questionId"]}
+    ask("POST", answer, {"decision": "allow"}, status=400, field="questionId")
+    ask("POST", answer, named, status=400, field="decision", fits=True)
+    ask("POST", answer, named | {"decision": "perhaps"}, status=422, field="decision")
+    ask("POST", answer, named | {"decision": "allow", "text": "yes"}, status=422, field="answer", fits=True)
+    told = ask("POST", answer, named | {"decision": "allow", "by": "ann"}, status=200)
+    same("it is answered", told["answer"], "allow")
+    hook.join(60)
+    same("and the hook is told", got, [{"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}])
+    ask("POST", answer, named | {"decision": "deny"}, status=409, field="questionId", fits=True)
+    ask("POST", f"{HOOKS}/claude-code?hold=86401", asks, status=422, field="hold", fits="unread")
 
 
 def what_the_pages_say_works(contract):

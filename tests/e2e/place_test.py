@@ -81,6 +81,7 @@ class Moved(unittest.TestCase):
             "turns": lambda: self.run_it("turns", "--json") + SESSION,
             "report": lambda: self.run_it("report", "--json") + SESSION,
             "cancel": self.cancelled,
+            "answer": lambda: self.run_it("answer", SESSION, code=5) + SESSION,  # it asks nothing; another monitor would not know it
             "forget": self.forgotten,
             "ready": lambda: self.run_it("ready", "--json").replace(str(self.port), SESSION),
             "run": self.ran,
@@ -208,7 +209,7 @@ class Passwords(unittest.TestCase):
 
     def commands(self, url, file, settings):
         settings.write_text(f'[monitor]\ndb = "{url}"\n')
-        for words in ("serve --port 0", "sessions", "status x", "events x", "explain x", "turns", "alerts", "audit", "cancel x", "wait x", "check x",
+        for words in ("serve --port 0", "sessions", "status x", "events x", "explain x", "turns", "alerts", "audit", "cancel x", "answer x", "wait x", "check x",
                       "report x", "forget x --yes", f"backup {file}", "run -- true", "predict train", "follow codex", "mcp", "watch",
                       "mcp-proxy -- true", "proxy --upstream http://127.0.0.1:1"):
             name, *more = shlex.split(words)

@@ -80,6 +80,11 @@ Result<Instant> Observer::look() {
   return looked;
 }
 
+void Observer::set_alert_rules(AlertRules rules) {
+  state_->options.alerts = std::move(rules);
+  state_->knows_channels = false;
+}
+
 Result<void> Observer::checkpoint() {
   std::vector<SessionKey> sessions;
   for (const auto& [key, session] : state_->sessions.all()) {

@@ -88,6 +88,10 @@ class Observer {
   /// again at the latest; `never` if only an event can change anything.
   [[nodiscard]] Result<Instant> look();
 
+  /// Uses these rules of alerts from the next look on. A channel that is new gets the troubles that
+  /// are open.
+  void set_alert_rules(AlertRules rules);
+
   /// Writes all snapshots, so that a restart or retention need not read their events.
   [[nodiscard]] Result<void> checkpoint();
 

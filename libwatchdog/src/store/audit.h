@@ -20,14 +20,15 @@ enum class AuditAction : std::uint8_t {
   forget,
   login,
   logins_refused,  ///< Too many wrong tokens, once a burst.
-  test_channel
+  test_channel,
+  answer
 };
 
 template <>
 struct Names<AuditAction> {
-  static constexpr std::string_view all[] = {"cancel",      "abort",          "abort_tool",
-                                             "acknowledge", "snooze",         "forget",
-                                             "login",       "logins_refused", "test_channel"};
+  static constexpr std::string_view all[] = {
+      "cancel", "abort", "abort_tool",     "acknowledge",  "snooze",
+      "forget", "login", "logins_refused", "test_channel", "answer"};
 };
 
 /// One act. A plain value.
