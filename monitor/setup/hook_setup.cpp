@@ -216,7 +216,7 @@ std::string item_of(const AgentSetup& agent, const HookTarget& target, std::stri
   return R"({"command": )" + command + timeout + "}";
 }
 
-/// The number of seconds at the beginning of a text; 0: there is none that a monitor would take.
+/// The seconds at the beginning of a text; 0: no number, or one that the monitor refuses.
 int seconds_at(std::string_view text) {
   int seconds = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), seconds);

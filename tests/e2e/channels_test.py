@@ -156,7 +156,7 @@ class ChannelsTest(unittest.TestCase):
             self.fail_session(monitor, "last")
             config.write_text(whole)
             self.assertIn("last", server.wait("ntfy", 4)[3]["message"])
-            self.assertEqual(len(server.taken("ntfy")), 4, "each trouble is told once")
+            self.assertEqual(len(server.taken("ntfy")), 4, "one message for each trouble")
 
     def test_long_messages_are_cut_to_each_limit(self):
         with Receivers(TLS / "cert.pem", self.folder / "key.pem") as server:

@@ -138,7 +138,7 @@ def questions_are_held(contract):
     told = ask("POST", answer, named | {"decision": "allow", "by": "ann"}, status=200)
     same("it is answered", told["answer"], "allow")
     hook.join(60)
-    same("and the hook is told", got, [{"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}])
+    same("the hook gets the answer", got, [{"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}])
     ask("POST", answer, named | {"decision": "deny"}, status=409, field="questionId", fits=True)
     ask("POST", f"{HOOKS}/claude-code?hold=86401", asks, status=422, field="hold", fits="unread")
 

@@ -15,7 +15,7 @@ import time
 import unittest
 import urllib.parse
 
-from receivers import Receivers
+from receivers import Receivers, settings_with_a_phone
 from server import Server
 
 PROGRAM = sys.argv.pop(1)
@@ -193,7 +193,7 @@ class Answers(QuestionsTest):
         held = self.hold(tool="AskUserQuestion", **ASKED)
         question = self.question()
         self.assertEqual((question["kind"], question["text"], question["choices"]), ("choice", "Which database?", ["SQLite", "PostgreSQL"]))
-        self.assertEqual(self.say(decision="allow")[0], 422, "allow is no answer to it")
+        self.assertEqual(self.say(decision="allow")[0], 422, "the question wants one of its choices, or words")
         self.assertIn('"SQLite"', self.run_it("s-1", "SQLite", "--question", question["questionId"]))
         decision = held.answer()["hookSpecificOutput"]["decision"]
         self.assertEqual(decision, {"behavior": "allow", "updatedInput": {**ASKED, "answers": {"Which database?": "SQLite"}}})
@@ -404,22 +404,7 @@ class Links(QuestionsTest):
     def setUp(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.hooks = self.enterContext(Receivers(TLS / "cert.pem", TLS / "key.pem"))
-        token = folder / "ntfy-token"
-        token.write_text("tk_secretofntfy")
-        token.chmod(0o600)
-        config = folder / "watchdog.toml"
-        config.write_text(f"""
-[monitor]
-public_url = "https://monitor.example/"
-hosts = ["monitor.example"]
-[alerts]
-needs_input_seconds = 1
-[alerts.channels.phone]
-format = "ntfy"
-url = "{self.hooks.url}/ntfy/topic"
-secret_file = "{token}"
-ca_file = "{TLS / 'cert.pem'}"
-""")
+        config = settings_with_a_phone(folder, self.hooks, "needs_input_seconds = 1")
         self.more = {"WATCHDOG_INTERNAL_TIMES": "alerts.group_seconds=0,alerts.messages_max=1000"}
         self.arguments = ["--config", config]
         super().setUp()

@@ -18,6 +18,26 @@ NTFY_TOKEN = "tk_secretofntfy"
 ROOM = "!room:example.org"
 
 
+def settings_with_a_phone(folder, receivers, alerts):
+    """A file of settings with a channel of ntfy, and with a URL for people. `alerts`: the lines of its section."""
+    token, config = folder / "ntfy-token", folder / "watchdog.toml"
+    token.write_text(NTFY_TOKEN)
+    token.chmod(0o600)
+    config.write_text(f"""
+[monitor]
+public_url = "https://monitor.example/"
+hosts = ["monitor.example"]
+[alerts]
+{alerts}
+[alerts.channels.phone]
+format = "ntfy"
+url = "{receivers.url}/ntfy/topic"
+secret_file = "{token}"
+ca_file = "{receivers.certificate}"
+""")
+    return config
+
+
 def exactly(body, needed, allowed=()):
     """The fields of an object: no fewer, no others."""
     missing, others = set(needed) - set(body), set(body) - set(needed) - set(allowed)
@@ -135,9 +155,10 @@ TOO_MANY = {
 
 
 class Receivers:
-    """The server. `got[NAME]` has (time, body, status) of each request."""
+    """The server. `got[NAME]` has (time, body, status) of each request. `certificate`: the file that its clients trust."""
 
     def __init__(self, certificate, key):
+        self.certificate = certificate
         self.got = {name: [] for name in RECEIVERS}
         self.limited = dict.fromkeys(RECEIVERS, 0)  # Replies of 429 that each gives first.
         self.faults = []

@@ -12,7 +12,7 @@ import time
 import unittest
 import urllib.parse
 
-from receivers import Receivers
+from receivers import Receivers, settings_with_a_phone
 from server import Server
 
 PROGRAM = sys.argv.pop(1)
@@ -27,22 +27,7 @@ class FiveTerminals(unittest.TestCase):
     def setUp(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.phone = self.enterContext(Receivers(TLS / "cert.pem", TLS / "key.pem"))
-        (folder / "token").write_text("tk_secretofntfy")
-        (folder / "token").chmod(0o600)
-        config = folder / "watchdog.toml"
-        config.write_text(f"""
-[monitor]
-public_url = "https://monitor.example/"
-hosts = ["monitor.example"]
-[alerts]
-on = ["stuck", "looping", "dead", "failed", "needs_input", "idle"]
-idle_seconds = 2
-[alerts.channels.phone]
-format = "ntfy"
-url = "{self.phone.url}/ntfy/topic"
-secret_file = "{folder / 'token'}"
-ca_file = "{TLS / 'cert.pem'}"
-""")
+        config = settings_with_a_phone(folder, self.phone, 'on = ["stuck", "looping", "dead", "failed", "needs_input", "idle"]\nidle_seconds = 2')
         self.server = self.enterContext(Server(PROGRAM, arguments=["--config", config],
                                                more={"WATCHDOG_INTERNAL_TIMES": "alerts.messages_max=1000"}))
 
@@ -108,7 +93,7 @@ ca_file = "{TLS / 'cert.pem'}"
 
         titles = [message["title"] for message in self.phone.taken("ntfy")]
         self.assertFalse([title for title in titles if title.startswith("batch:")], "it goes on by itself")
-        self.assertEqual(len(titles), len(set(titles)), "each is told once")
+        self.assertEqual(len(titles), len(set(titles)), "one message for each")
         for message in self.phone.taken("ntfy"):
             for text in SECRETS:
                 self.assertNotIn(text, json.dumps(message), "no texts unless their owner says so")

@@ -42,7 +42,7 @@ class Map:
             if name in self.fields:
                 found += faults(self.fields[name], f"{place}.{name}", inner)
             else:
-                found.append(f"{place}: there is no field {name}")
+                found.append(f"{place}: unknown field {name}")
         return found
 
 
@@ -136,7 +136,7 @@ def probes(box):
 def wrong_in(document):
     """Returns what Kubernetes would refuse: fields, and names that nothing has."""
     if document.get("kind") not in KINDS:
-        return [f"there is no kind {document.get('kind')}"]
+        return [f"unknown kind {document.get('kind')}"]
     found = faults(KINDS[document["kind"]], document["kind"], document)
     if found:
         return found
@@ -186,9 +186,9 @@ class Manifests(unittest.TestCase):
             return document["spec"]["template"]["spec"]
 
         changes = {
-            "there is no kind Jobs": lambda one: one.update(kind="Jobs"),
+            "unknown kind Jobs": lambda one: one.update(kind="Jobs"),
             "Job: spec is missing": lambda one: one.pop("spec"),
-            "there is no field activeDeadline": lambda one: one["spec"].update(activeDeadline=1),
+            "unknown field activeDeadline": lambda one: one["spec"].update(activeDeadline=1),
             "restartPolicy is 'Always'": lambda one: spec(one).update(restartPolicy="Always"),
             "restartPolicy is missing": lambda one: spec(one).pop("restartPolicy"),
             "image is missing": lambda one: spec(one)["containers"][0].pop("image"),
@@ -221,7 +221,7 @@ class Manifests(unittest.TestCase):
         self.assertEqual(set(re.findall(r"--from=watchdog-monitor:(\S+)", PAGE.read_text() + (CONTAINER / "agent.yaml").read_text())), {version})
 
 
-# A program that stands in for the agent of the pod. Reports need no token, because the monitor listens on the pod's loopback.
+# This program plays the agent of the pod. It reports without a token, because the monitor listens on the pod's loopback.
 AGENT = f"""#!{sys.executable}
 import json, os, sys, time, urllib.request
 def report(*events):
