@@ -251,7 +251,9 @@ ServerTurn PgServer::lock_turn() {
     const auto present = connection_.receive();
     turn.wall = Millis{number_in(present, 0)};
     refuse_version(number_in(present, 1), ErrorCode::unavailable);
+    const auto before = line_.latest;
     turn.clock = line_.advance(turn.wall);
+    if (before != Millis{0}) turn.passed = turn.clock - before;
     turn.server_came_back = std::exchange(came_back_, false);
     return turn;
   } catch (const SqlFailure&) {

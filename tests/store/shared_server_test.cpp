@@ -384,6 +384,26 @@ TEST_F(SharedServer, sessions_of_a_boot_that_is_over_are_dead_on_whatever_machin
   }
 }
 
+/// The jump comes after the monitor asked for the time, and before another one's report.
+TEST_F(SharedServer, a_clock_that_is_set_ahead_makes_no_session_quiet) {
+  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
+  auto store = Store::open({.database = Postgres::shared().url()});
+  auto other = Store::open({.database = Postgres::shared().url()});
+  ASSERT_TRUE(store.ok() && other.ok());
+  const auto judge = std::move(*Observer::start(*store, {.alerts = rules_}));
+  ASSERT_TRUE(say(*store, "works", {change()}).ok());
+  ASSERT_TRUE(judge->look().ok());
+  ASSERT_TRUE(judge->arrive().ok());
+  (void)Postgres::shared().run(
+      "UPDATE watchdog.turn SET offset_ms = coalesce(offset_ms, 0) + 8 * 3600000");
+  ASSERT_TRUE(say(*other, "works", {change()}).ok());
+  ASSERT_TRUE(judge->look().ok());
+  EXPECT_EQ(judge->find("works")->judged.history.absences->size(), 1U);
+  EXPECT_EQ(Postgres::shared().run("SELECT reason FROM watchdog.transitions WHERE health NOT IN "
+                                   "('unknown', 'starting', 'progressing')"),
+            "");
+}
+
 TEST_F(SharedServer, each_knows_how_many_sessions_all_judge) {
   ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
   const auto first = monitor();

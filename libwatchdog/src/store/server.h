@@ -78,6 +78,7 @@ struct ServerTurn {
   Instant last_tick{};            ///< The latest that was given out.
   Millis clock{};                 ///< The server's time line: its clock, but it never goes back.
   Millis wall{};                  ///< The server's clock, since 1970.
+  Millis passed{};  ///< On the time line, since the newest turn that changed something.
   bool server_came_back = false;  ///< The connection was lost since the last turn.
 };
 

@@ -392,9 +392,14 @@ Result<T> Store::State::in_server_turn(Work&& work) {
       if (in_doubt && turn.own_number == doubted) return std::move(*in_doubt);
       in_doubt.reset();
       begin_with(turn);
+      // Monitors sign their leases in turns. If all leases ended meanwhile, then nobody was there,
+      // or the server's clock was set ahead. Whoever comes first says so before anything else: the
+      // judge of a session may read a report of another monitor before it knows the time.
       const auto waited = options.clock->since_boot() - came;
-      if (waited > turn_late &&
-          Instant{options.clock->since_boot() + offset} - last_tick > turn_late)
+      if (has_server_time() && turn.passed > lease_for)
+        appender.put_absence(turn.passed);
+      else if (waited > turn_late &&
+               Instant{options.clock->since_boot() + offset} - last_tick > turn_late)
         appender.put_absence(waited);
       begun = true;
       auto result = work();
