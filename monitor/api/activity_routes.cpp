@@ -1,9 +1,16 @@
 // Sessions that ended are at rest, so only the others are judged. Which of several speaks for all
-// is decided by the order of the words; of equals the one that changed last does.
+// is decided by the order of the words; of equals the one that changed last does. A question that
+// waits for a word looks once a second, when the server asks whether its client may have more.
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "api/long_poll.h"
 #include "api/routes.h"
 #include "core/activity.h"
 #include "core/session_row.h"
@@ -13,6 +20,24 @@ namespace watchdog::monitor {
 namespace {
 
 constexpr int rows_at_once = 500;  ///< Read from the file.
+/// Before the limits of most reverse proxies.
+constexpr std::int64_t wait_ms_max = 25'000;
+/// Each may look at all sessions once a second.
+constexpr int waits_max = 100;
+
+/// What was asked about. A plain value.
+struct Question {
+  std::string session;  ///< Empty: all of the filter.
+  SessionFilter filter;
+  std::vector<Activity> is;     ///< Words that are good; empty: all.
+  std::vector<Activity> is_not;  ///< Words that are not.
+  std::vector<Activity> until;  ///< Words that are awaited; empty: none.
+
+  [[nodiscard]] bool is_good(Activity activity) const {
+    return (is.empty() || std::ranges::count(is, activity) > 0) &&
+           std::ranges::count(is_not, activity) == 0;
+  }
+};
 
 /// The session that speaks for all that were asked for, and their numbers.
 struct Found {
@@ -31,17 +56,18 @@ struct Found {
   }
 };
 
-Result<void> add(const CallPtr& call, StoreReader& reader, const SessionRow& row, WallTime wall,
+Result<void> add(Backend& backend, StoreReader& reader, const SessionRow& row, WallTime wall,
                  Found& found) {
-  const auto watched = look_up(call->backend, reader, row);
+  const auto watched = look_up(backend, reader, row);
   if (!watched) return watched.error();
-  const auto now = call->backend.now();
+  const auto now = backend.now();
   found.add(row.id, activity_of(watched->judged, wall), standing_since(watched->judged, now, wall),
             reason_of(watched->judged, now));
   return {};
 }
 
-Result<Found> find(const CallPtr& call, StoreReader& reader, SessionFilter filter, WallTime wall) {
+Result<Found> find_all(Backend& backend, StoreReader& reader, SessionFilter filter,
+                       WallTime wall) {
   Found found;
   filter.limit = rows_at_once;
   for (const auto lifecycle : {Lifecycle::running, Lifecycle::waiting, Lifecycle::idle}) {
@@ -51,7 +77,7 @@ Result<Found> find(const CallPtr& call, StoreReader& reader, SessionFilter filte
       const auto rows = reader.sessions(filter);
       if (!rows) return rows.error();
       for (const auto& row : *rows)
-        if (auto added = add(call, reader, row, wall, found); !added) return added.error();
+        if (auto added = add(backend, reader, row, wall, found); !added) return added.error();
       if (static_cast<int>(rows->size()) < rows_at_once) break;
       filter.after = rows->back().key;
     }
@@ -64,8 +90,18 @@ Result<Found> find(const CallPtr& call, StoreReader& reader, SessionFilter filte
   const auto rows = reader.sessions(filter);
   if (!rows) return rows.error();
   for (const auto& row : *rows)
-    if (auto added = add(call, reader, row, wall, found); !added) return added.error();
+    if (auto added = add(backend, reader, row, wall, found); !added) return added.error();
   return found;
+}
+
+Result<Found> find(Backend& backend, StoreReader& reader, const Question& question,
+                   WallTime wall) {
+  if (question.session.empty()) return find_all(backend, reader, question.filter, wall);
+  const auto row = reader.session(question.session);
+  if (!row) return row.error();
+  Found found;
+  const auto added = add(backend, reader, *row, wall, found);
+  return added ? Result<Found>(std::move(found)) : Result<Found>(added.error());
 }
 
 std::string text_of(const Found& found, WallTime wall) {
@@ -83,23 +119,144 @@ std::string text_of(const Found& found, WallTime wall) {
   return out.finish();
 }
 
+/// An answer that comes when the word is one of those that are awaited, or in time.
+class AwaitedActivity final : public LongPoll, public std::enable_shared_from_this<AwaitedActivity> {
+ public:
+  AwaitedActivity(Backend& backend, Question question, std::chrono::milliseconds at_most,
+                  std::function<bool()> allowed)
+      : backend_(backend),
+        question_(std::move(question)),
+        until_(std::chrono::steady_clock::now() + at_most),
+        allowed_(std::move(allowed)) {
+    ++open_;
+  }
+  AwaitedActivity(const AwaitedActivity&) = delete;
+  AwaitedActivity& operator=(const AwaitedActivity&) = delete;
+  ~AwaitedActivity() override { --open_; }
+
+  [[nodiscard]] static bool is_room() { return open_ < waits_max; }
+
+  void begin(std::function<void()> wake) override {
+    {
+      const std::lock_guard guard(mutex_);
+      wake_ = std::move(wake);
+    }
+    look();
+  }
+  [[nodiscard]] std::vector<Piece> drain() override {
+    const std::lock_guard guard(mutex_);
+    if (!answer_) return {};
+    return {std::exchange(answer_, nullptr)};
+  }
+  [[nodiscard]] BodyState state() const override {
+    const std::lock_guard guard(mutex_);
+    return answer_ ? BodyState::open : state_;
+  }
+  [[nodiscard]] bool allowed() override {
+    look();
+    return !allowed_ || allowed_();
+  }
+  void hurry() override {
+    is_last_ = true;
+    look();
+  }
+
+ private:
+  void look() {
+    if (is_looking_.exchange(true)) return;
+    backend_.read([self = shared_from_this()](StoreReader& reader) { self->look(reader); },
+                  [self = shared_from_this()](const Error&) { self->is_looking_ = false; });
+  }
+  void look(StoreReader& reader) {
+    const auto wall = system_clock().wall();
+    const bool is_last = is_last_ || std::chrono::steady_clock::now() >= until_;
+    auto found = find(backend_, reader, question_, wall);
+    // It was erased meanwhile, so nothing is known of it.
+    if (!found && found.error().code == ErrorCode::not_found) found = Found{};
+    is_looking_ = false;
+    if (!found) return done(BodyState::broken, nullptr);
+    if (!is_last && std::ranges::count(question_.until, found->activity) == 0) return;
+    done(BodyState::complete, std::make_shared<const std::string>(text_of(*found, wall)));
+  }
+  void done(BodyState state, Piece answer) {
+    std::function<void()> wake;
+    {
+      const std::lock_guard guard(mutex_);
+      if (state_ != BodyState::open) return;
+      answer_ = std::move(answer);
+      state_ = state;
+      wake = wake_;
+    }
+    if (wake) wake();
+  }
+
+  inline static std::atomic<int> open_ = 0;
+  Backend& backend_;
+  const Question question_;
+  const std::chrono::steady_clock::time_point until_;
+  const std::function<bool()> allowed_;
+  std::atomic<bool> is_looking_ = false, is_last_ = false;
+
+  mutable std::mutex mutex_;  ///< Guards the rest.
+  std::function<void()> wake_;
+  Piece answer_;
+  BodyState state_ = BodyState::open;
+};
+
+Result<Question> question_of(const Call& call) {
+  auto filter = filter_of(call.target, 1);
+  if (!filter) return filter.error();
+  Question question{.session = call.target.text("session"), .filter = std::move(*filter)};
+  for (const auto& [name, words] : {std::pair{"is", &Question::is},
+                                    {"not", &Question::is_not},
+                                    {"until", &Question::until}}) {
+    auto chosen = call.target.choices<Activity>(name);
+    if (!chosen) return chosen.error();
+    question.*words = std::move(*chosen);
+  }
+  const bool is_probe = !question.is.empty() || !question.is_not.empty();
+  if (is_probe && !question.until.empty())
+    return Error{ErrorCode::invalid,
+                 "`until` waits for a word, and `is` and `not` answer at once. Use one or the other",
+                 "until"};
+  return question;
+}
+
+void await(const CallPtr& call, Question question, std::int64_t at_most) {
+  if (call->feed == nullptr) {
+    return call->reply(
+        error_response(503, "unavailable", "only a running monitor tells what happens"));
+  }
+  if (!AwaitedActivity::is_room()) {
+    auto response = error_response(503, "exhausted", "too many such questions wait; try again");
+    response.extra_headers = "Retry-After: 1\r\n";
+    return call->reply(std::move(response));
+  }
+  call->reply({.source = std::make_shared<AwaitedActivity>(
+                   call->backend, std::move(question), std::chrono::milliseconds(at_most),
+                   call->access.lasting(call->request, Scope::read)),
+               .ends = true});
+}
+
+/// A probe that looks at the status alone learns from it whether the word is good.
+constexpr int other_word_status = 412;
+
 }  // namespace
 
 void get_activity(const CallPtr& call) {
-  auto filter = filter_of(call->target, 1);
-  if (!filter) return call->reply(error_response(filter.error()));
-  reading(call, [call, filter = std::move(*filter)](StoreReader& reader) {
+  auto question = question_of(*call);
+  if (!question) return call->reply(error_response(question.error()));
+  const auto at_most = call->target.number("timeoutMs", wait_ms_max, 0, wait_ms_max);
+  if (!at_most) return call->reply(error_response(at_most.error()));
+  reading(call, [call, at_most = *at_most, question = std::move(*question)](StoreReader& reader) {
     const auto wall = system_clock().wall();
-    const auto reply = [&](const Result<Found>& found) {
-      call->reply(found ? Response{.body = text_of(*found, wall)} : error_response(found.error()));
-    };
-    const auto session = call->target.text("session");
-    if (session.empty()) return reply(find(call, reader, filter, wall));
-    const auto row = reader.session(session);
-    if (!row) return call->reply(error_response(row.error()));
-    Found found;
-    const auto added = add(call, reader, *row, wall, found);
-    reply(added ? Result<Found>(std::move(found)) : Result<Found>(added.error()));
+    const auto found = find(call->backend, reader, question, wall);
+    if (!found) return call->reply(error_response(found.error()));
+    const bool waits = !question.until.empty() &&
+                       std::ranges::count(question.until, found->activity) == 0;
+    if (waits) return await(call, question, at_most);
+    const int status = question.is_good(found->activity) ? 200 : other_word_status;
+    call->reply({.status = status, .body = text_of(*found, wall)});
   });
 }
 

@@ -21,7 +21,7 @@ namespace {
 struct ActivityOptions {
   Endpoint::Options endpoint;
   SessionChoice session;
-  std::string label, is;
+  std::string label, is, is_not, until;
   bool json = false;
 };
 
@@ -29,17 +29,34 @@ bool is_among(const std::string& words, const std::string& word) {
   return ("," + words + ",").find("," + word + ",") != std::string::npos;
 }
 
+/// The address of the question, with `?` or `&` for what follows.
+Result<std::string> target_of(Endpoint& endpoint, const ActivityOptions& options) {
+  const std::string target = "/api/activity?";
+  if (!options.label.empty()) return target + "label=" + url_encoded(options.label) + "&";
+  if (options.session.named.empty() && !options.session.last) return target;
+  const auto session = session_of(endpoint, options.session);
+  if (!session) return session.error();
+  return target + "session=" + url_encoded(*session) + "&";
+}
+
+/// Asks until the word is one of those that are awaited.
+Result<std::string> answer_to(Endpoint& endpoint, const ActivityOptions& options) {
+  auto target = target_of(endpoint, options);
+  if (!target) return target;
+  if (!options.until.empty()) target = *target + "until=" + options.until + "&";
+  target->pop_back();
+  while (true) {
+    auto body = endpoint.ask(Method::get, *target);
+    if (!body || options.until.empty() ||
+        is_among(options.until, shown(json::parse(*body), "activity")))
+      return body;
+  }
+}
+
 int activity(const ActivityOptions& options) {
   auto endpoint = Endpoint::open(options.endpoint);
   if (!endpoint) return complain(endpoint.error());
-  std::string target = "/api/activity";
-  if (!options.label.empty()) target += "?label=" + url_encoded(options.label);
-  if (!options.session.named.empty() || options.session.last) {
-    const auto session = session_of(*endpoint, options.session);
-    if (!session) return complain(session.error());
-    target += "?session=" + url_encoded(*session);
-  }
-  const auto body = endpoint->ask(Method::get, target);
+  const auto body = answer_to(*endpoint, options);
   if (!body) return complain(body.error());
   const auto document = json::parse(*body);
   const auto word = shown(document, "activity");
@@ -49,7 +66,9 @@ int activity(const ActivityOptions& options) {
     const auto session = shown(document, "sessionId");
     print_line(word + (session == "–" ? "" : "  " + session) + "  " + reason_in(document));
   }
-  return options.is.empty() || is_among(options.is, word) ? exit_done : exit_failed;
+  const bool is_good = (options.is.empty() || is_among(options.is, word)) &&
+                       !(!options.is_not.empty() && is_among(options.is_not, word));
+  return is_good ? exit_done : exit_failed;
 }
 
 }  // namespace
@@ -65,6 +84,14 @@ void add_activity(CommandLine& line) {
   command
       ->add_option("--is", options->is,
                    "Exit with 1 if it is none of these; several with commas between")
+      ->check(some_of("activity", all_names<Activity>()));
+  command
+      ->add_option("--not", options->is_not,
+                   "Exit with 1 if it is one of these; several with commas between")
+      ->check(some_of("activity", all_names<Activity>()));
+  command
+      ->add_option("--until", options->until,
+                   "Wait until it is one of these; several with commas between")
       ->check(some_of("activity", all_names<Activity>()));
   command->add_flag("--json", options->json, "Print the answer as JSON");
   add_endpoint(*command, options->endpoint);

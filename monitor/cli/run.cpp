@@ -14,6 +14,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/session_reporting.h"
+#include "cli/usage.h"
 #include "facts/ids.h"
 #include "store/server.h"
 #include "terminal/output.h"
@@ -29,6 +30,7 @@ struct WrapOptions {
   std::string session;  ///< Empty: a fresh id.
   std::string name;     ///< Of the agent; empty: the command's.
   std::string task;
+  std::vector<std::string> labels;         ///< KEY:VALUE
   std::vector<std::string> state_changes;  ///< Expressions for lines that show progress.
   bool json_events = false;                ///< Lines may be events.
   bool json = false;                       ///< How it ended, to standard error.
@@ -111,7 +113,12 @@ static int wrap(const WrapOptions& options, const std::vector<int>& ignored) {
   const auto closed = open_standard_files();
   ReportedSession session{
       .id = options.session.empty() ? new_ulid(system_clock().wall()) : options.session,
-      .spec = {.agent = options.name, .task = options.task, .labels = {{"via", "run"}}}};
+      .spec = {.agent = options.name, .task = options.task}};
+  for (const auto& label : options.labels) {
+    const auto colon = label.find(':');
+    session.spec.labels[label.substr(0, colon)] = label.substr(colon + 1);
+  }
+  session.spec.labels["via"] = "run";
   if (!is_session_id(session.id))
     return misused("--session must be 1 to 128 of A-Z a-z 0-9 . _ : @ -");
   if (session.spec.agent.empty())
@@ -173,6 +180,12 @@ void add_run(CommandLine& line) {
   command->add_option("--task", options->task, "Task of the session, for people");
   command->add_option("--session", options->session,
                       "Session id (default: a new one); an ended session starts another attempt");
+  command
+      ->add_option("--label", options->labels,
+                   "A label of the session, for people and filters; may be given several times")
+      ->type_name("KEY:VALUE")
+      ->check(label())
+      ->allow_extra_args(false);
   command
       ->add_option("--state-change-on", options->state_changes,
                    "A line that matches this expression (RE2) counts as a state change; may be "

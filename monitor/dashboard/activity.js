@@ -190,7 +190,7 @@ export class Activity {
     const count = (outcome) => calls.filter((call) => call.outcome === outcome).length;
     const outcomes = ['ok', 'failed', 'timed out', 'lost', 'running'].map((word) => [word, count(word)]).filter(([, number]) => number > 0);
     this.#legend.replaceChildren(...outcomes.map(([word, number]) =>
-      el('li', {}, el('span', { class: `swatch ${looks[word]}`, 'aria-hidden': 'true' }), ` ${number.toLocaleString()} ${number === 1 ? 'call' : 'calls'} ${word}`)),
+      el('li', {}, el('span', { class: `swatch ${looks[word]}`, 'aria-hidden': 'true' }), ` ${number.toLocaleString()} ${number === 1 ? 'call' : 'calls'} ${word === 'ok' ? 'returned' : word}`)),
       ...(requests.length > 0 ? [el('li', {}, el('span', { class: 'swatch blocked', 'aria-hidden': 'true' }), ` ${requests.length.toLocaleString()} model ${requests.length === 1 ? 'request' : 'requests'}`)] : []),
       ...(waits.length > 0 ? [el('li', {}, el('span', { class: 'swatch needs_input', 'aria-hidden': 'true' }), ` ${waits.length.toLocaleString()} ${waits.length === 1 ? 'wait' : 'waits'}`)] : []));
     mark(this.#canvas, 'aria-label', `Activity: ${calls.length} calls, ${outcomes.map(([word, number]) => `${number} ${word}`).join(', ')}; ${requests.length} model requests`);

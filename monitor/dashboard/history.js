@@ -51,8 +51,8 @@ export class History {
       put(look, at, Math.min(change.at, until));
       ({ at, health: look } = change);
     }
-    // Changes do not say for what a session waits; its row does.
-    if (look === 'blocked' && !row.endedAt) look = row.state ?? look;
+    // Changes do not say for what a session waits or rests; its row does.
+    if (['blocked', 'idle'].includes(look) && !row.endedAt) look = row.state ?? look;
     put(look, at, until);
     if (row.endedAt) put(row.state, row.endedAt, end);
     return list;

@@ -71,10 +71,12 @@ const brief = new Intl.NumberFormat('en', { notation: 'compact', maximumFraction
 /** Tokens, and the cost where it is known: `81K · 1.20`. */
 const usage = ({ tokens, cost }) => [tokens > 0 && brief.format(tokens), cost > 0 && cost.toFixed(2)].filter(Boolean).join(' · ');
 
-const beside = (text, other) => (text && text !== other ? text : '');
+/** A text that the other one does not end with. */
+const beside = (text, other) => (text && !other?.endsWith(text) ? text : '');
 
-/** What stands under the reason: what the session said last where it waits for somebody, else what it is for. */
+/** What stands under the reason: what is asked, what the session said last where it waits for somebody, or what it is for. */
 function secondLine(row) {
+  if (row.question) return beside(row.question.text, row.reason);
   if (row.lastMessage) return beside(row.lastMessage, row.reason);
   return beside(row.task, row.title);
 }
@@ -83,9 +85,9 @@ function secondLine(row) {
 let stripWidth = 0;
 addEventListener('resize', () => { stripWidth = 0; });
 
-/** The states of its last half hour, or of its life where that is shorter. */
+/** The states of its last half hour, empty before its begin, so that the bars of all rows compare. */
 function paintStrip(canvas, row, time) {
-  const begin = Math.max(row.createdAt, time - stripMs);
+  const begin = time - stripMs;
   stripWidth ||= canvas.clientWidth;
   // A pixel's worth later it looks the same.
   const key = [row.sessionId, row.state, past.changesOf(row.sessionId).length, Math.floor(time / (stripMs / 100)), stripWidth, scheme.matches].join(' ');
@@ -95,15 +97,16 @@ function paintStrip(canvas, row, time) {
   canvas.height = 14;
   const pen = canvas.getContext('2d');
   const colour = palette();
-  const span = Math.max(time - begin, 1);
   const pieces = past.pieces(row, begin, time);
   for (const { look, begin: from, end } of pieces) {
     pen.fillStyle = colour(look);
     pen.globalAlpha = paleness(look);
-    pen.fillRect((from - begin) / span * stripWidth, 0, Math.max(1, (end - from) / span * stripWidth), 14);
+    // A short piece is seen, too, and ends where it ended.
+    const right = (end - begin) / stripMs * stripWidth;
+    pen.fillRect(Math.min((from - begin) / stripMs * stripWidth, right - 2), 0, Math.max(2, right - (from - begin) / stripMs * stripWidth), 14);
   }
   canvas.pieces = pieces;
-  mark(canvas, 'aria-label', `Last ${spoken(span)}: ${[...new Set(pieces.map(({ look }) => nameOf(look)))].join(', then ')}`);
+  mark(canvas, 'aria-label', `Last ${spoken(stripMs)}: ${[...new Set(pieces.map(({ look }) => nameOf(look)))].join(', then ')}`);
 }
 
 /** In words, when the pointer comes. */
@@ -145,6 +148,7 @@ function fillRow(tr, item) {
   mark(tr, 'class', `row-${row.attention}`);
   part.known.hidden = !row.question && (!needsYou(row) || !rows.alertOf(row));
   put(part.known, row.question ? 'Answer' : 'Acknowledge');
+  part.known.classList.toggle('asks', Boolean(row.question));
   mark(part.known, 'title', row.question ? 'Answer what the agent asks (a)' : 'Acknowledge: it leaves “Needs you” (a)');
   const children = counts.children.get(row.sessionId);
   put(part.about, [...[row.agent, row.directory].map(isolated), beside(row.shortId, row.title), children && `${children} ${children === 1 ? 'child' : 'children'}`,
@@ -245,7 +249,7 @@ function showControls() {
   const total = rows.all.size;
   const shown = shownCount;
   const { needed } = counts;
-  put(page.title, needed > 0 ? `${needed.toLocaleString()} ${needed === 1 ? 'session needs' : 'sessions need'} you` : 'No session needs you');
+  put(page.title, total === 0 ? 'No sessions yet' : needed > 0 ? `${needed.toLocaleString()} ${needed === 1 ? 'session needs' : 'sessions need'} you` : 'No session needs you');
   mark(page.title, 'class', needed > 0 ? 'needed' : null);
   put(page.summary, `${total.toLocaleString()} ${total === 1 ? 'session' : 'sessions'}` +
     `${shown === total ? '' : `, ${shown.toLocaleString()} shown`}`);

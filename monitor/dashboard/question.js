@@ -2,6 +2,7 @@
 
 import { askAccess, may, post } from './api.js';
 import { logInDialog, openDialog } from './actions.js';
+import { wall } from './clock.js';
 import { el } from './element.js';
 
 /** Fills `node` with the question of a session's row or document, and with what can be said to it. `done` is called once it is answered. */
@@ -33,10 +34,11 @@ export function fillQuestion(node, { sessionId, question }, done = () => {}) {
     event.preventDefault();
     if (words.value.trim()) say({ text: words.value.trim() });
   } }, words, el('button', {}, 'Send')) : el('span');
-  buttons.append(...(isChoice ? question.choices.map((choice) => button(choice, 'main', { text: choice })) : [button('Allow', 'main', { decision: 'allow' })]),
-                 button(isChoice ? 'Do not answer' : 'Deny', 'plain', { decision: 'deny' }));
+  buttons.append(...(isChoice ? question.choices.map((choice) => button(choice, '', { text: choice })) : [button('Allow', 'main', { decision: 'allow' })]),
+                 button(isChoice ? 'Do not answer' : 'Deny', '', { decision: 'deny' }));
   node.replaceChildren(el('p', {}, isChoice ? 'The agent asks:' : `The agent wants to use ${question.tool || 'a tool'}:`),
-                       el('pre', { tabindex: '0' }, question.text), buttons, form, result);
+                       el('pre', { tabindex: '0' }, question.text), buttons, form, result,
+                       el('small', {}, `Its terminal asks the same: the first answer counts. Here until ${wall(question.until)}.`));
 }
 
 /** Asks in a dialog. */

@@ -5,8 +5,9 @@ import { attentions, needsYou, rank, states } from './health.js';
 
 const keys = {
   session: (row) => row.title.toLowerCase(),
-  // Of those that need a person the one first that has waited longest; else what changed last.
-  state: (row) => (attentions.indexOf(row.attention) * 100 + rank(row.state)) * 1e14 +
+  // A question that can be answered here comes first: its agent gives up. Of those that need a person the one first that has waited
+  // longest; else what changed last.
+  state: (row) => (attentions.indexOf(row.attention) * 100 + (row.question ? 0 : 1 + rank(row.state))) * 1e14 +
     (attentions.indexOf(row.attention) <= attentions.indexOf('watch') ? row.stateSince : 1e13 - row.stateSince),
   doing: (row) => row.tool?.name ?? row.currentPhase ?? row.server?.state ?? '',
   iteration: (row) => row.iteration ?? -1,

@@ -41,6 +41,7 @@ const parts = {
   outcome: el('p', { class: 'notice', hidden: true }),
   cancel: el('p', { class: 'notice', hidden: true }),
   about: el('div', { class: 'about' }),
+  place: el('p', { class: 'notice', hidden: true }),
   said: el('blockquote', { class: 'said', hidden: true }),
   labels: el('ul', { class: 'labels', 'aria-label': 'Labels' }),
   facts: el('dl', { class: 'facts' }),
@@ -77,8 +78,8 @@ const running = new Map();
 function showRunning(session) {
   const wanted = new Map();
   for (const turn of session.turns) wanted.set(`turn ${turn.turnId}`, { turn, since: turn.startedAt });
-  // Nothing runs any more where the process is gone.
-  for (const tool of session.state === 'dead' ? [] : session.tools) wanted.set(`tool ${tool.callId} ${tool.startedAt} ${tool.name}`, { tool, since: tool.startedAt });
+  // Nothing runs where the process is gone, and a call that waits for a person does not run yet.
+  for (const tool of ['dead', 'needs_input'].includes(session.state) ? [] : session.tools) wanted.set(`tool ${tool.callId} ${tool.startedAt} ${tool.name}`, { tool, since: tool.startedAt });
   for (const [key, { node }] of running) {
     if (!wanted.has(key)) {
       node.remove();
@@ -146,6 +147,13 @@ function showServer(server) {
     why && el('small', { class: 'why' }, why)].filter(Boolean));
 }
 
+/** Where a person answers who cannot do it here. */
+function showPlace({ state, question, agent, directory }) {
+  const isHere = question || !['needs_input', 'your_turn'].includes(state);
+  parts.place.hidden = isHere;
+  if (!isHere) put(parts.place, `Answer in its terminal: ${[agent, directory && `in ${directory}`].filter(Boolean).join(' ') || 'where it was started'}`);
+}
+
 /** A question stays as it is while it is open: a focused button stays too. */
 function showQuestion(session) {
   const now = session.question?.questionId ?? '';
@@ -185,7 +193,7 @@ function showAbout(session) {
     agent && el('span', {}, `Agent ${agent}`), session.directory && el('span', { title: labels.cwd }, session.directory),
     el('span', { class: 'id' }, session.sessionId), parent && el('span', {}, 'Child of ', el('a', { href: linkTo(parent) }, parent)),
     attempt > 1 && el('span', {}, `Attempt ${attempt}`), parts.labels].filter(Boolean));
-  parts.said.hidden = !lastMessage || !['resting', 'ready', 'needs_you'].includes(session.attention);
+  parts.said.hidden = !lastMessage || session.reason.endsWith(lastMessage) || !['resting', 'ready', 'needs_you'].includes(session.attention);
   put(parts.said, lastMessage);
   parts.labels.replaceChildren(...Object.entries(labels).map(([key, value]) => el('li', {}, `${key}: ${value}`)));
 }
@@ -252,6 +260,7 @@ function show() {
   }
   showServer(ended ? null : session.server);
   showQuestion(session);
+  showPlace(session);
   showAbout(session);
   showFacts(session);
   showEvidence(session);
@@ -366,7 +375,7 @@ export function startSession(main) {
     el('nav', { 'aria-label': 'Back' }, el('a', { href: back(), class: 'back' }, '← Sessions')),
     el('div', { class: 'title' }, parts.title, el('p', { class: 'now' }, parts.health, ' ', parts.since),
        el('div', { class: 'buttons' }, check, stop), parts.reason),
-    question, parts.culprit, parts.server, parts.outcome, parts.cancel, parts.said, parts.about,
+    question, parts.place, parts.culprit, parts.server, parts.outcome, parts.cancel, parts.said, parts.about,
     el('div', { class: 'columns' },
        el('div', {}, sections.running, activity.node, sections.evidence, timeline.node),
        el('aside', { 'aria-label': 'Facts' }, el('section', {}, el('h2', {}, 'Details'), parts.facts), sections.budget,

@@ -6,8 +6,8 @@ import { badge, nameOf } from './health.js';
 
 const changesShown = 8;
 
-/** A change does not say for what the session waits; `now`, the state of the session, does so for its last one. */
-const lookOf = (health, now) => (health === 'blocked' && now ? now : health);
+/** A change does not say for what the session waits or rests; `now`, the state of the session, does so for its last one. */
+const lookOf = (health, now) => (['blocked', 'idle'].includes(health) && now ? now : health);
 
 /** Pieces of one health each: {health, begin, end, reason}; `state` is the session's, which names its last piece. */
 export function pieces(begin, transitions, end, state = null) {

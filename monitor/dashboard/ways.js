@@ -9,8 +9,6 @@ function ways() {
   const { origin } = location;
   const proxy = access().proxyUrl;
   return [
-    { name: 'Model proxy', via: 'proxy', listens: proxy ? `Listening at ${proxy}` : 'Not running: start the monitor with --upstream and the URL of your model server',
-      about: 'An unmodified agent reports by its requests to its model.', command: proxy ? `OPENAI_BASE_URL=${proxy}/v1 your-agent` : 'watchdog-monitor serve --upstream http://127.0.0.1:8080' },
     { name: 'Hooks', via: 'hooks', listens: `Listening at ${origin}/api/hooks/`,
       about: 'A coding agent reports by its own hooks: Claude Code, Codex, Gemini CLI, opencode, Cursor, Copilot CLI. This sets up those on your PATH.',
       command: `watchdog-monitor hooks install --server ${origin}` },
@@ -18,6 +16,8 @@ function ways() {
       command: `watchdog-monitor follow claude-code --server ${origin}` },
     { name: 'Wrapped command', via: 'run', listens: `Listening at ${origin}`,
       about: 'Any command is watched from outside.', command: `watchdog-monitor run --server ${origin} -- make test` },
+    { name: 'Model proxy', via: 'proxy', listens: proxy ? `Listening at ${proxy}` : 'Not running: start the monitor with --upstream and the URL of your model server',
+      about: 'An unmodified agent reports by its requests to its model.', command: proxy ? `OPENAI_BASE_URL=${proxy}/v1 your-agent` : 'watchdog-monitor serve --upstream http://127.0.0.1:8080' },
     { name: 'Client library', via: null, listens: `Listening at ${origin}/api/autonomous/`,
       about: 'A program reports by a few lines of its own.', command: `curl ${origin}/api/autonomous/sessions/first/events -d '{"kind":"state_change","type":"it_works"}'` },
     { name: 'Demo', via: 'demo', listens: null, about: 'Ten agents that work, wait, loop and die, in a monitor of their own, whose address it prints.', command: 'watchdog-monitor demo --port 0' },

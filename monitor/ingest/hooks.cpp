@@ -157,7 +157,8 @@ std::string asked_in(const Members& members) {
   for (const auto* name : {"tool_input", "metadata"}) {
     const auto* input = members.find({name});
     if (input == nullptr || !input->is_object()) continue;
-    const auto what = Members(*input).text({"description", "command"});
+    // The description is the agent's own word. A person decides about the command.
+    const auto what = Members(*input).text({"command", "description"});
     if (!what.empty()) return asked.empty() ? what : asked + ": " + what;
   }
   return asked;
@@ -177,12 +178,16 @@ std::string call_asked_for(const Members& members) {
   return Members(where).word({"tool_use_id", "callID"}, id_bytes_max);
 }
 
+/// Null: the tool asks nobody.
+const hook_table::Asking* asking_tool(std::string_view tool) {
+  const auto* found = std::ranges::find(hook_table::asking_tools, tool, &hook_table::Asking::tool);
+  return found == std::end(hook_table::asking_tools) ? nullptr : found;
+}
+
 /// A call, and the wait for a person where it asks one.
 std::vector<Report> call_reports(const Members& members) {
   std::vector<Report> reports{call_report(Meaning::call, members)};
-  const auto* asks =
-      std::ranges::find(hook_table::asking_tools, reports.front().name, &hook_table::Asking::tool);
-  if (asks != std::end(hook_table::asking_tools))
+  if (const auto* asks = asking_tool(reports.front().name); asks != nullptr)
     reports.push_back(wait_at(reports.front().call_id, asks->waits_for, question_in(members)));
   return reports;
 }
@@ -448,7 +453,9 @@ std::vector<Report> reports_of(Meaning meaning, const std::string& name, const M
     case Meaning::failure:
       return result_reports(meaning, members);
     case Meaning::wait: {
-      auto wait = wait_at(call_asked_for(members), waits_for(name), asked_in(members));
+      const auto* asks = asking_tool(members.text({"tool_name"}));
+      auto wait = wait_at(call_asked_for(members), asks ? asks->waits_for : waits_for(name),
+                          asked_in(members));
       wait.event_id = ask_id_in(members, {"id"});
       return {std::move(wait)};
     }

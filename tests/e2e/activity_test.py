@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """Whether sessions are at work, in one word: the command, and the route behind it."""
 
+import http.client
 import json
 import os
 import subprocess
 import sys
+import threading
+import time
 import unittest
+import urllib.error
 import urllib.request
 
 from server import Server
@@ -84,6 +88,66 @@ class ActivityTest(unittest.TestCase):
         self.assertEqual(said.returncode, DONE)
         self.assertRegex(said.stdout, r"^working  works  Last progress: ")
         self.assertEqual(self.run_it("--is", "asleep").returncode, USAGE)
+        self.assertEqual(self.run_it("--not", "stuck,quiet").returncode, DONE)
+        self.assertEqual(self.run_it("--not", "working,stuck").returncode, FAILED)
+        self.assertEqual(self.run_it("--is", "working", "--not", "working").returncode, FAILED)
+
+    def status(self, query):
+        try:
+            with urllib.request.urlopen(f"{self.url}/api/activity?{query}", timeout=PATIENCE_S) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                return refusal.code, json.load(refusal)
+
+    def test_a_probe_asks_by_status(self):
+        self.session("works", {"kind": "state_change", "type": "edit"})
+        for query, status in (("is=working", 200), ("is=idle,waiting", 412), ("not=stuck", 200), ("not=stuck,working", 412)):
+            with self.subTest(query):
+                told, answer = self.status(query)
+                self.assertEqual((told, answer["activity"]), (status, "working"))
+        for query, field in (("is=asleep", "is"), ("until=idle&not=stuck", "until"), ("until=idle&timeoutMs=25001", "timeoutMs")):
+            with self.subTest(query):
+                told, answer = self.status(query)
+                self.assertEqual((told, answer["error"]["field"]), (422, field))
+
+    def test_a_wait_is_answered_when_the_word_comes_or_in_time(self):
+        self.session("works", {"kind": "state_change", "type": "edit"}, labels={"team": "a"})
+        self.assertEqual(self.status("until=working,idle")[1]["activity"], "working")
+        self.assertEqual(self.status("until=idle&timeoutMs=0")[1]["activity"], "working")
+        command = subprocess.Popen([PROGRAM, "activity", "--label", "team:a", "--until", "idle,waiting", "--server", self.url],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
+                                   env={**os.environ, "WATCHDOG_TOKEN": self.server.secret})
+        self.addCleanup(command.kill)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            command.wait(3)
+        self.post("/api/autonomous/sessions/works/events", [{"kind": "wait", "name": "approval"}])
+        said, errors = command.communicate(timeout=PATIENCE_S)
+        self.assertEqual((command.returncode, errors), (DONE, ""))
+        self.assertRegex(said, r"^waiting  works  ")
+
+    def test_a_monitor_that_stops_answers_those_who_wait(self):
+        self.session("works", {"kind": "state_change", "type": "edit"})
+        answers = []
+        waits = threading.Thread(target=lambda: answers.append(self.status("until=idle")))
+        waits.start()
+        time.sleep(2)
+        self.server.process.terminate()
+        waits.join(PATIENCE_S)
+        self.assertEqual([(status, answer["activity"]) for status, answer in answers], [(200, "working")])
+
+    def test_waits_leave_room_for_others(self):
+        self.session("works", {"kind": "state_change", "type": "edit"})
+        waiting = [http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE_S) for _ in range(100)]
+        for connection in waiting:
+            self.addCleanup(connection.close)
+            connection.request("GET", "/api/activity?until=idle")
+        deadline = time.monotonic() + PATIENCE_S
+        while self.status("until=idle&timeoutMs=0")[0] != 503 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        told, answer = self.status("until=idle")
+        self.assertEqual((told, answer["error"]["code"]), (503, "exhausted"))
+        self.assertEqual(self.status("is=working")[1]["activity"], "working")
 
 
 if __name__ == "__main__":

@@ -141,7 +141,7 @@ test('the session page draws its calls, also for the keyboard and as a table', a
   const section = page.getByRole('region', { name: 'Activity' });
   await section.waitFor();
   await section.locator('canvas[aria-label^="Activity: 31 calls, 27 ok, 3 failed, 1 running"]').waitFor();
-  assert.match(await section.locator('.sums').innerText(), /27 calls ok\s+3 calls failed\s+1 call running/);
+  assert.match(await section.locator('.sums').innerText(), /27 calls returned\s+3 calls failed\s+1 call running/);
   const painted = await section.locator('canvas').first().evaluate((canvas) =>
     canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value > 0));
   assert.ok(painted);

@@ -376,6 +376,16 @@ std::string reason_of(const Health& health, const History& history, const Policy
 
 namespace {
 
+/// Without the name of the call, which the reason says.
+std::string_view wait_text(const Notes& notes, const std::vector<OpenCall>& open_calls) {
+  std::string_view text = notes.wait_why;
+  const auto asked = std::ranges::find(open_calls, notes.wait_call, &OpenCall::seq);
+  if (asked == open_calls.end()) return text;
+  const auto said = asked->name.str() + ": ";
+  if (text.starts_with(said)) text.remove_prefix(said.size());
+  return text;
+}
+
 /// Returns the agent's own texts that the reason quotes.
 std::string text_in_reason(const Health& health, const History& history) {
   const auto& notes = *history.notes;
@@ -384,7 +394,7 @@ std::string text_in_reason(const Health& health, const History& history) {
     case HealthKind::blocked:
       if (health.pattern == Pattern::F6 || notes.waiting_for == backend) return {};
       if (std::ranges::find(wait_reports::all, notes.waiting_for) != std::end(wait_reports::all))
-        return notes.wait_why;
+        return std::string(wait_text(notes, *history.open_calls));
       return notes.waiting_for + (notes.wait_why.empty() ? "" : ": " + notes.wait_why);
     case HealthKind::idle:
       return notes.idle_why.starts_with(idle_reports::failed)
