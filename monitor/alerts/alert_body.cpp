@@ -66,8 +66,9 @@ std::string json_body(const BodyParts& parts) {
 std::string_view severity_of(const Alert& alert) {
   if (alert.word == "dead" || alert.word == "failed") return "critical";
   const bool is_mild = alert.word == "blocked" || alert.word == "needs_input" ||
-                       alert.word == "quota" || alert.word == "incomplete" ||
-                       alert.word == "suspect" || alert.word == "quiet";
+                       alert.word == "idle" || alert.word == "quota" ||
+                       alert.word == "incomplete" || alert.word == "suspect" ||
+                       alert.word == "quiet";
   return is_mild ? "warning" : "error";
 }
 

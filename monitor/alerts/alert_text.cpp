@@ -40,16 +40,18 @@ constexpr std::pair<std::string_view, std::string_view> agent_names[] = {
     {"copilot-cli", "Copilot CLI"}, {"cursor", "Cursor"},
 };
 
-/// `parser: Claude Code`; the session's id and agent if its folder is not known.
+/// `parser: Claude Code`; `Claude Code (59a1682c)` if its folder is not known.
 std::string name_of_session(const Alert& alert) {
-  if (alert.folder.empty())
-    return clean_text(alert.session) +
-           (alert.agent.empty() ? "" : " (" + clean_text(alert.agent) + ")");
   const auto* known = std::ranges::find(agent_names, alert.agent,
                                         &std::pair<std::string_view, std::string_view>::first);
   const auto agent =
       known == std::end(agent_names) ? clean_text(alert.agent) : std::string(known->second);
-  return clean_text(alert.folder) + ": " + (agent.empty() ? "the agent" : agent);
+  if (!alert.folder.empty())
+    return clean_text(alert.folder) + ": " + (agent.empty() ? "the agent" : agent);
+  const auto id = clean_text(std::string(short_id(alert.session)));
+  if (agent.empty()) return id;
+  // An id that somebody chose says more than the agent's name.
+  return id == alert.session ? id + " (" + agent + ")" : agent + " (" + id + ")";
 }
 
 /// The words of an agent's trouble for people, and of its wait for a person by the reason.

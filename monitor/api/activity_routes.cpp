@@ -25,13 +25,13 @@ constexpr std::int64_t wait_ms_max = 25'000;
 /// Each may look at all sessions once a second.
 constexpr int waits_max = 100;
 
-/// What was asked about. A plain value.
+/// The question of a client. A plain value.
 struct Question {
   std::string session;  ///< Empty: all of the filter.
   SessionFilter filter;
-  std::vector<Activity> is;     ///< Words that are good; empty: all.
+  std::vector<Activity> is;      ///< Words that are good; empty: all.
   std::vector<Activity> is_not;  ///< Words that are not.
-  std::vector<Activity> until;  ///< Words that are awaited; empty: none.
+  std::vector<Activity> until;   ///< Words that are awaited; empty: none.
 
   [[nodiscard]] bool is_good(Activity activity) const {
     return (is.empty() || std::ranges::count(is, activity) > 0) &&
@@ -66,8 +66,7 @@ Result<void> add(Backend& backend, StoreReader& reader, const SessionRow& row, W
   return {};
 }
 
-Result<Found> find_all(Backend& backend, StoreReader& reader, SessionFilter filter,
-                       WallTime wall) {
+Result<Found> find_all(Backend& backend, StoreReader& reader, SessionFilter filter, WallTime wall) {
   Found found;
   filter.limit = rows_at_once;
   for (const auto lifecycle : {Lifecycle::running, Lifecycle::waiting, Lifecycle::idle}) {
@@ -94,8 +93,7 @@ Result<Found> find_all(Backend& backend, StoreReader& reader, SessionFilter filt
   return found;
 }
 
-Result<Found> find(Backend& backend, StoreReader& reader, const Question& question,
-                   WallTime wall) {
+Result<Found> find(Backend& backend, StoreReader& reader, const Question& question, WallTime wall) {
   if (question.session.empty()) return find_all(backend, reader, question.filter, wall);
   const auto row = reader.session(question.session);
   if (!row) return row.error();
@@ -120,7 +118,8 @@ std::string text_of(const Found& found, WallTime wall) {
 }
 
 /// An answer that comes when the word is one of those that are awaited, or in time.
-class AwaitedActivity final : public LongPoll, public std::enable_shared_from_this<AwaitedActivity> {
+class AwaitedActivity final : public LongPoll,
+                              public std::enable_shared_from_this<AwaitedActivity> {
  public:
   AwaitedActivity(Backend& backend, Question question, std::chrono::milliseconds at_most,
                   std::function<bool()> allowed)
@@ -207,18 +206,18 @@ Result<Question> question_of(const Call& call) {
   auto filter = filter_of(call.target, 1);
   if (!filter) return filter.error();
   Question question{.session = call.target.text("session"), .filter = std::move(*filter)};
-  for (const auto& [name, words] : {std::pair{"is", &Question::is},
-                                    {"not", &Question::is_not},
-                                    {"until", &Question::until}}) {
+  for (const auto& [name, words] :
+       {std::pair{"is", &Question::is}, {"not", &Question::is_not}, {"until", &Question::until}}) {
     auto chosen = call.target.choices<Activity>(name);
     if (!chosen) return chosen.error();
     question.*words = std::move(*chosen);
   }
   const bool is_probe = !question.is.empty() || !question.is_not.empty();
   if (is_probe && !question.until.empty())
-    return Error{ErrorCode::invalid,
-                 "`until` waits for a word, and `is` and `not` answer at once. Use one or the other",
-                 "until"};
+    return Error{
+        ErrorCode::invalid,
+        "`until` waits for a word, and `is` and `not` answer at once. Use one or the other",
+        "until"};
   return question;
 }
 
@@ -252,8 +251,8 @@ void get_activity(const CallPtr& call) {
     const auto wall = system_clock().wall();
     const auto found = find(call->backend, reader, question, wall);
     if (!found) return call->reply(error_response(found.error()));
-    const bool waits = !question.until.empty() &&
-                       std::ranges::count(question.until, found->activity) == 0;
+    const bool waits =
+        !question.until.empty() && std::ranges::count(question.until, found->activity) == 0;
     if (waits) return await(call, question, at_most);
     const int status = question.is_good(found->activity) ? 200 : other_word_status;
     call->reply({.status = status, .body = text_of(*found, wall)});

@@ -75,7 +75,12 @@ Response question_page(const AlertLink& link, const Alert& alert, std::string_vi
                                  escaped(asked->tool) + ":</p>\n<pre>" + escaped(asked->text) +
                                  "</pre></div>\n"
                            : "<p>" + escaped(alert.reason) + "</p>\n";
-  const std::string html = "<h1>" + session + " is " + escaped(alert.word) + "</h1>\n" + about +
+  const auto name =
+      escaped(alert.folder.empty() ? std::string(short_id(alert.session)) : alert.folder) +
+      (alert.agent.empty() ? "" : ": " + escaped(alert.agent));
+  const auto deed = alert.word == name_of(AlertCause::needs_input) ? "waits for you"
+                                                                   : "is " + escaped(alert.word);
+  const std::string html = "<h1>" + name + " " + deed + "</h1>\n" + about +
                            "<form class=\"login\" method=\"post\" action=\"/answer/" +
                            escaped(token) + "\">\n<button class=\"main\">" +
                            escaped(words_of_answer(link.answer)) +

@@ -97,15 +97,23 @@ void name_asked_call(HookEvent& event, const std::optional<Watched>& watched, bo
   event.reports.front().call_id = found->call_id.str();
 }
 
-/// A notice repeats in fewer words what the agent asks. The first words stay.
-void keep_question(HookEvent& event, const std::optional<Watched>& watched) {
+/// Claude Code notifies 6 to 7 s after its dialog opens, also if that was answered meanwhile.
+constexpr Millis notice_late{8'000};
+
+/// A notice repeats in fewer words what the agent asks. The first words stay, and a notice that
+/// comes after the answer begins no wait.
+void keep_question(HookEvent& event, const std::optional<Watched>& watched, Instant now) {
   if (event.name != "Notification" || !watched) return;
   const auto& history = watched->judged.history;
+  const auto& notes = *history.notes;
   for (auto& report : event.reports) {
-    const bool asks_again = report.kind == ReportKind::wait &&
-                            history.lifecycle == Lifecycle::waiting &&
-                            history.notes->waiting_for == report.name;
-    if (asks_again && !history.notes->wait_why.empty()) report.content = history.notes->wait_why;
+    if (report.kind != ReportKind::wait || notes.waiting_for != report.name) continue;
+    if (history.lifecycle == Lifecycle::waiting) {
+      if (!notes.wait_why.empty()) report.content = notes.wait_why;
+    } else if (history.lifecycle == Lifecycle::running && now - notes.wait_since < notice_late) {
+      report.kind = ReportKind::message;
+      report.name = "notification";
+    }
   }
 }
 
@@ -245,7 +253,7 @@ void post_hook(const CallPtr& call) {
   if (named.empty()) erase_unused(call, call->fresh_starts.note(*event, system_clock().wall()));
   const auto watched = call->backend.watched(event->session);
   name_asked_call(*event, watched, asked.has_value());
-  keep_question(*event, watched);
+  keep_question(*event, watched, call->backend.now());
   HookReport hook{.agent = *agent,
                   .event = std::move(*event),
                   .reports = {},

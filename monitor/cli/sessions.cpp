@@ -1,6 +1,10 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
@@ -57,12 +61,36 @@ std::string lasts(const json& row) {
       row.value("now", std::int64_t{0}) - row["stateSince"].get<std::int64_t>(), 0));
 }
 
+/// The rows for people: with the folder where any row has one, and with short ids on a terminal.
+/// Commands take the begin of an id.
+std::string table_of(const std::vector<json>& rows) {
+  const bool is_terminal = isatty(STDOUT_FILENO) == 1;
+  const auto folder_of = [](const json& row) {
+    return row.contains("directory") ? shown(row, "directory") : "–";
+  };
+  const bool has_folders =
+      std::ranges::any_of(rows, [&](const json& row) { return folder_of(row) != "–"; });
+  std::vector<std::string> heading{"STATE", "FOR", "TITLE", "SESSION", "WHY"};
+  if (has_folders) heading.insert(heading.begin() + 3, "FOLDER");
+  Table table(std::move(heading),
+              has_folders ? std::vector<std::size_t>{2, 3, 4} : std::vector<std::size_t>{2, 3},
+              Table::Last::wrapped);
+  for (const auto& row : rows) {
+    const auto* id = is_terminal && row.contains("shortId") ? "shortId" : "sessionId";
+    std::vector<std::string> cells{coloured(shown(row, "state")), lasts(row), shown(row, "title"),
+                                   shown(row, id), reason_in(row)};
+    if (has_folders) cells.insert(cells.begin() + 3, folder_of(row));
+    table.add(std::move(cells));
+  }
+  return table.text(terminal_width());
+}
+
 }  // namespace
 
 static int sessions(const SessionsOptions& options) {
   auto endpoint = Endpoint::open(options.endpoint);
   if (!endpoint) return complain(endpoint.error());
-  Table table({"STATE", "FOR", "TITLE", "SESSION", "WHY"}, {2, 3}, Table::Last::wrapped);
+  std::vector<json> rows;
   // Documents come in pages, newest first, unless another order is asked for.
   const std::string sort = options.sort.empty() && !options.json ? "attention" : options.sort;
   std::string conditions;
@@ -89,20 +117,18 @@ static int sessions(const SessionsOptions& options) {
         std::string(path) + "?limit=" + std::to_string(std::min(left, page)) + after + conditions);
     if (!body) return complain(body.error());
     list = json::parse(*body);
-    for (const auto& row : list["sessions"]) {
-      ++count;
-      if (options.json) {
-        print_json(row.dump());
-        continue;
-      }
-      table.add({coloured(shown(row, "state")), lasts(row), shown(row, "title"),
-                 shown(row, "sessionId"), reason_in(row)});
-    }
+    count += static_cast<std::int64_t>(list["sessions"].size());
     left -= static_cast<int>(list["sessions"].size());
+    for (auto& row : list["sessions"]) {
+      if (options.json)
+        print_json(row.dump());
+      else
+        rows.push_back(std::move(row));
+    }
     if (list["next"].is_null()) break;
     after = "&after=" + list["next"].dump();
   }
-  if (!options.json) print(table.is_empty() ? "no sessions\n" : table.text(terminal_width()));
+  if (!options.json) print(rows.empty() ? "no sessions\n" : table_of(rows));
   note_hidden(*endpoint, conditions, list, count, options);
   return exit_done;
 }

@@ -27,6 +27,12 @@ std::string heartbeats_now(const json& document) {
   return document["alive"] == true ? ", still coming" : ", none recently";
 }
 
+/// Calls that a loop repeated are state changes that brought nothing.
+std::string wasted_in(const json& document) {
+  const auto wasted = shown(document, "wastedCalls");
+  return wasted == "–" ? "" : " (" + wasted + " calls without anything new)";
+}
+
 }  // namespace
 
 static int status(const StatusOptions& options) {
@@ -57,13 +63,14 @@ static int status(const StatusOptions& options) {
   }
   print_fact("attention", shown(document, "attention"));
   print_fact("lifecycle", lifecycle_in(document));
-  print_fact("phase",
-             shown(document, "currentPhase") + ", iteration " + shown(document, "iteration"));
+  if (!document["currentPhase"].is_null() || !document["iteration"].is_null())
+    print_fact("phase",
+               shown(document, "currentPhase") + ", iteration " + shown(document, "iteration"));
   print_fact("state changes",
-             shown(progress, "stateChanges") + (progress["lastChangeAgo"].is_null()
-                                                    ? ""
-                                                    : ", last " + shown(progress, "lastChange") +
-                                                          " " + ago(progress["lastChangeAgo"])));
+             shown(progress, "stateChanges") + wasted_in(document) +
+                 (progress["lastChangeAgo"].is_null() ? ""
+                                                      : ", last " + shown(progress, "lastChange") +
+                                                            " " + ago(progress["lastChangeAgo"])));
   print_fact("heartbeats", shown(progress, "heartbeats") + heartbeats_now(document));
   if (const auto sources = sources_in(document, system_clock().wall()); !sources.empty())
     print_fact("heard from", sources);

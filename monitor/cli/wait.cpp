@@ -17,9 +17,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/session_choice.h"
 #include "cli/stream_wait.h"
 #include "cli/usage.h"
 #include "facts/ids.h"
@@ -41,6 +44,7 @@ struct WaitOptions {
   std::string on_stuck = "ask";
   std::string on_suspect = "keep";
   std::string on_quiet = "keep";
+  bool last = false;        ///< The session that began last, instead of `sessions`.
   bool any = false;         ///< Over with the first that comes; else all are to.
   bool must_exist = false;  ///< A missing session is an error.
   bool restarts = false;    ///< As of Awaited.
@@ -190,8 +194,13 @@ class SessionPresence {
 
   void say_absent(const std::string& session) {
     if (options_.must_exist) return;
+    // A session with this very id may still come, so another name of one is no more than a hint.
+    auto endpoint = Endpoint::open(options_.endpoint);
+    const auto meant = endpoint ? session_of(*endpoint, {.named = session})
+                                : Result<std::string>(endpoint.error());
     display_.say("watchdog-monitor: session " + session +
-                 " does not exist yet; this command waits until it starts");
+                 " does not exist yet; this command waits until it starts" +
+                 (meant ? ". If you mean session " + *meant + ", give this id" : ""));
   }
 
   Result<std::string, WaitFailure> on_stream(const std::string& session) {
@@ -314,9 +323,16 @@ class SessionPresence {
 
 }  // namespace
 
-static int wait(const WaitOptions& options) {
+static int wait(WaitOptions options) {
   auto until = awaited_from(options.until);
   if (!until) return complain(until.error());
+  if (options.last) {
+    auto endpoint = Endpoint::open(options.endpoint);
+    if (!endpoint) return complain(endpoint.error());
+    auto session = session_of(*endpoint, {.last = true});
+    if (!session) return complain(session.error());
+    options.sessions = {std::move(*session)};
+  }
   for (const auto& session : options.sessions) {
     if (!is_session_id(session)) {
       complain({ErrorCode::invalid, "'" + session + "' is not a session id"});
@@ -334,7 +350,8 @@ void add_wait(CommandLine& line) {
   const auto options = std::make_shared<WaitOptions>();
   auto* command = line.app.add_subcommand(
       "wait", "Wait until sessions end or reach a state, however long it takes");
-  command->add_option("session", options->sessions, "Session ids")->required();
+  auto* sessions = command->add_option("session", options->sessions, "Session ids");
+  command->add_flag("--last", options->last, "The session that began last")->excludes(sessions);
   command->add_option("--for", options->until, "What to wait for")
       ->capture_default_str()
       ->check([](const std::string& text) {
@@ -366,7 +383,10 @@ void add_wait(CommandLine& line) {
                     "end until the health is dead");
   command->add_flag("--json", options->json, "Print one JSON object per line");
   add_endpoint(*command, options->endpoint);
-  command->callback([&line, options] { line.code = wait(*options); });
+  command->callback([&line, options] {
+    if (options->sessions.empty() && !options->last) throw CLI::RequiredError("session or --last");
+    line.code = wait(*options);
+  });
   command->footer(wait_footer);
 }
 

@@ -98,7 +98,7 @@ function showRunning(session) {
     put(row.word, turn ? turn.turnId : tool.name || 'a tool');
     put(row.more, turn ? ['turn', `${turn.toolCallCount} ${turn.toolCallCount === 1 ? 'call' : 'calls'}`, turn.parentTurnId && `begun by ${turn.parentTurnId}`,
                           turn.aborting && 'is being stopped'].filter(Boolean).join(' · ')
-      : [tool.message, tool.turnId && `of turn ${tool.turnId}`].filter(Boolean).join(' · '));
+      : [tool.command, tool.message, tool.turnId && `of turn ${tool.turnId}`].filter(Boolean).join(' · '));
     parts.running.append(row.node);
   }
   sections.running.hidden = running.size === 0;
@@ -225,7 +225,7 @@ function showFacts(session) {
   const changed = progress.lastChangeAgo === null ? null : session.now - progress.lastChangeAgo;
   const facts = [
     ['Lifecycle', session.state === 'dead' ? null : lifecycle], ['Waits for', waitOf(session)], ['Phase', currentPhase], ['Iteration', iteration],
-    ['State changes', progress.stateChanges],
+    ['State changes', session.wastedCalls ? `${progress.stateChanges}; ${session.wastedCalls} calls without anything new` : progress.stateChanges],
     ['Last change', changed === null ? null : [progress.lastChange, agoElement(changed)]],
     ['Heartbeats', progress.heartbeats],
     ['Heard from', heardFrom(session.sources)], ['Blind spots', blindSpots(session.sources)],

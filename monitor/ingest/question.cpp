@@ -37,11 +37,29 @@ bool is_choice(std::string_view line) {
          std::ranges::all_of(line.substr(0, end), [](unsigned char c) { return std::isalnum(c); });
 }
 
-bool offers_yes_and_no(std::string_view line) {
-  constexpr std::string_view offers[] = {"(y/n)", "[y/n]", "(yes/no)", "[yes/no]"};
+/// A last line that wants an answer without a question mark. Polite ones, such as "let me know if
+/// you need anything else", want none.
+bool wants_an_answer(std::string_view line) {
+  constexpr std::string_view words[] = {"(y/n)",
+                                        "[y/n]",
+                                        "(yes/no)",
+                                        "[yes/no]",
+                                        "please confirm",
+                                        "please choose",
+                                        "please pick",
+                                        "please decide",
+                                        "please approve",
+                                        "tell me which",
+                                        "tell me whether",
+                                        "tell me how you",
+                                        "let me know which",
+                                        "let me know whether",
+                                        "let me know how you",
+                                        "waiting for your",
+                                        "awaiting your"};
   std::string lower(line);
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return std::ranges::any_of(offers, [&](auto offer) { return lower.find(offer) != lower.npos; });
+  return std::ranges::any_of(words, [&](auto word) { return lower.find(word) != lower.npos; });
 }
 
 /// Without the marks of Markdown; brackets and quotes stay.
@@ -60,7 +78,7 @@ std::string closing_question(std::string_view answer) {
     answer = answer.substr(0, cut == answer.npos ? 0 : cut);
     const auto text = trimmed(line);
     if (text.empty()) continue;
-    if (ends_with_question_mark(text) || (is_last && offers_yes_and_no(line))) return shown(line);
+    if (ends_with_question_mark(text) || (is_last && wants_an_answer(line))) return shown(line);
     if (!is_choice(line)) return {};
     is_last = false;
   }

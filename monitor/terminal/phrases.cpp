@@ -195,7 +195,9 @@ void print_pending(const json& document) {
     const bool is_asked = asks && --left == 0;
     const auto said = shown(tool, "message");
     const auto id = shown(tool, "callId");
-    const auto call = shown(tool, "name") + " for " +
+    // An older server does not say the command.
+    const auto command = tool.contains("command") ? shown(tool, "command") : "–";
+    const auto call = shown(tool, "name") + (command == "–" ? "" : ": " + command) + " for " +
                       spoken(Millis{tool["elapsedMs"].get<std::int64_t>()}) +
                       (id == "–" ? "" : " (call " + id + ")");
     print_fact(is_dead(document) ? "left open"
@@ -205,7 +207,9 @@ void print_pending(const json& document) {
   }
   if (shown(document, "waitingFor") != "–") print_fact("waits for", wait_in_words(document));
   if (const auto& cancel = document["cancel"]; cancel.is_object())
-    print_fact("cancel asked by", shown(cancel, "by") + ": " + shown(cancel, "reason"));
+    print_fact("cancel asked by",
+               shown(cancel, "by") +
+                   (cancel.value("reason", "").empty() ? "" : ": " + shown(cancel, "reason")));
 }
 
 }  // namespace watchdog::monitor

@@ -50,6 +50,14 @@ TEST(Title, a_title_comes_from_the_first_prompt_as_far_as_it_is_kept) {
   say(history, ReportKind::user_input, "", "yes", ContentLevel::preview);
   EXPECT_EQ(history.notes->words->prompt, "Mend the tests");
   EXPECT_EQ(history.notes->words->answer, "May I?");
+  History greeted;
+  for (const char* prompt : {"hi", "go", "Write the release notes", "yes, do that please"})
+    say(greeted, ReportKind::user_input, "", prompt, ContentLevel::preview);
+  EXPECT_EQ(greeted.notes->words->prompt, "Write the release notes") << "a greeting names no work";
+  History brief;
+  for (const char* prompt : {"/review", "go"})
+    say(brief, ReportKind::user_input, "", prompt, ContentLevel::preview);
+  EXPECT_EQ(brief.notes->words->prompt, "/review");
   History proxied;
   say(proxied, ReportKind::state_change, "planned", "the plan", ContentLevel::preview);
   say(proxied, ReportKind::state_change, "input", R"({"files": 3})", ContentLevel::preview);

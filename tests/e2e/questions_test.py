@@ -138,6 +138,17 @@ class Answers(QuestionsTest):
         self.assertIsNone(self.question())
         self.assertEqual(self.trail(), [("user", "answer", "s-1", "ok")])
 
+    def test_a_notice_of_the_same_question_changes_nothing(self):
+        notice = {"notification_type": "permission_prompt", "message": "Claude needs your permission to use Bash"}
+        held = self.hold()
+        self.hook("Notification", **notice)
+        self.assertIn(COMMAND, self.progress()["reason"])
+        self.assertEqual(self.say(decision="allow")[0], 200)
+        held.answer()
+        self.until(lambda: self.progress()["state"] == "starting")
+        self.hook("Notification", **notice)  # It may come some seconds late.
+        self.assertEqual(self.progress()["state"], "starting")
+
     def test_a_denied_call_is_over_and_its_agent_knows_why(self):
         held = self.hold()
         self.assertEqual(self.say(decision="deny", text="not on this machine", by="ann")[0], 200)

@@ -55,6 +55,27 @@ class SessionChoice(unittest.TestCase):
         self.assertRegex(said, r"(?m)^ *title +Begin$")
         self.assertRegex(said, r"(?m)^ *folder +orchard$")
 
+    def test_the_list_says_where_each_is(self):
+        said = self.run_it("sessions").stdout
+        self.assertRegex(said, r"(?m)^STATE +FOR +TITLE +FOLDER +SESSION +WHY$")
+        self.assertRegex(said, f"(?m)^.* Begin +orchard +{FIRST} ")
+        self.assertNotIn("FOLDER", self.run_it("sessions", "--agent", "nobody").stdout)
+
+    def test_a_cancel_says_whose_session_it_is(self):
+        self.assertIn(f"session {SECOND}  Begin in mill\n", self.run_it("cancel", "--last").stdout)
+
+    def test_a_wait_takes_the_last_one_and_hints_at_a_folder(self):
+        self.post("/api/hooks/claude-code", {"hook_event_name": "SessionEnd", "reason": "logout", "session_id": SECOND, "cwd": "/srv/mill"})
+        said = self.run_it("wait", "--last", "--for", "end", "--json")
+        self.assertEqual(json.loads(said.stdout)["session"], SECOND, said.stderr)
+        waits = subprocess.Popen([PROGRAM, "wait", "orchard", "--server", self.url], stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
+                                 env={**os.environ, "WATCHDOG_TOKEN": self.server.secret})
+        self.addCleanup(waits.communicate)
+        self.addCleanup(waits.kill)
+        self.assertIn(f"If you mean session {FIRST}, give this id", waits.stderr.readline())
+        self.assertEqual(self.run_it("wait").returncode, USAGE)
+        self.assertEqual(self.run_it("wait", "x", "--last").returncode, USAGE)
+
     def test_a_name_of_several_is_refused_and_names_them(self):
         for command in ("status", "cancel"):
             said = self.run_it(command, "5e5510")

@@ -28,8 +28,7 @@ class FiveTerminals(unittest.TestCase):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.phone = self.enterContext(Receivers(TLS / "cert.pem", TLS / "key.pem"))
         config = settings_with_a_phone(folder, self.phone, 'on = ["stuck", "looping", "dead", "failed", "needs_input", "idle"]\nidle_seconds = 2')
-        self.server = self.enterContext(Server(PROGRAM, arguments=["--config", config],
-                                               more={"WATCHDOG_INTERNAL_TIMES": "alerts.messages_max=1000"}))
+        self.server = self.enterContext(Server(PROGRAM, arguments=["--config", config]))
 
     def ask(self, method, path, body=None, **headers):
         connection = http.client.HTTPConnection(self.server.host, timeout=PATIENCE_S)

@@ -365,9 +365,15 @@ TEST(AlertRule, holds_its_promises_whatever_happens) {
 
 TEST(AlertGrouping, sends_alerts_together_that_belong_together_or_are_too_many) {
   const AlertRules rules{.messages_max = 3, .group_window = 60s};
+  // A question is `?`, and a question of a child of p is `?p`.
   const auto messages_of = [&](const std::vector<std::string>& parents,
                                const std::vector<MessageMade>& recent) {
-    const auto grouping = group_alerts(parents, recent, start + 100s, rules);
+    std::vector<AlertMade> alerts;
+    for (const auto& parent : parents) {
+      const bool asks = parent.starts_with('?');
+      alerts.push_back({.parent = asks ? parent.substr(1) : parent, .asks = asks});
+    }
+    const auto grouping = group_alerts(alerts, recent, start + 100s, rules);
     std::string text;
     for (const auto& message : grouping.messages) {
       text += '[';
@@ -392,6 +398,11 @@ TEST(AlertGrouping, sends_alerts_together_that_belong_together_or_are_too_many) 
   EXPECT_EQ(messages_of({""}, {{.at = start + 40s}, a, b}), "[0]") << "the oldest counts no more";
   EXPECT_EQ(messages_of({"p", "", "q", "p"}, {of_p}), "[1][2]@135");
   EXPECT_EQ(messages_of({}, {a, b, c}), "") << "nobody waits";
+  EXPECT_EQ(messages_of({"", "?", "?"}, {a, b, c}), "[1][2]@130") << "questions go out at once";
+  EXPECT_EQ(messages_of({"?p", "?p", "p"}, {of_p}), "[0][1]@135") << "and alone";
+  EXPECT_EQ(messages_of({"", "?", "", "", "?", ""}, {}), "[1][4][0235]");
+  const std::vector<std::string> many(questions_alone_max + 5, "?");
+  EXPECT_TRUE(messages_of(many, {}).ends_with("[19][2021222324]")) << "a storm is one message more";
 }
 
 }  // namespace

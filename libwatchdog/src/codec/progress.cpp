@@ -282,6 +282,7 @@ std::string progress_document(std::string_view session_id, const Case& judged,
     write_text(out, "turnId", call.notes->turn);
     out.field("startedAt", wall_of(call.since)).field("elapsedMs", (now - call.since).count());
     write_text(out, "message", call.notes->said);
+    write_text(out, "command", call.notes->command);
     out.close_object();
   }
   out.close_array();

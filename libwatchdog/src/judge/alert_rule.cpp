@@ -303,10 +303,17 @@ void snooze(AlertState& state, Instant until) {
   state.alerted.reset();
 }
 
-Grouping group_alerts(const std::vector<std::string>& parents,
-                      const std::vector<MessageMade>& recent, Instant now,
-                      const AlertRules& rules) {
+Grouping group_alerts(const std::vector<AlertMade>& alerts, const std::vector<MessageMade>& recent,
+                      Instant now, const AlertRules& rules) {
   Grouping grouping;
+  std::vector<std::size_t> others;
+  for (std::size_t at = 0; at < alerts.size(); ++at) {
+    if (alerts[at].asks && grouping.messages.size() < questions_alone_max) {
+      grouping.messages.push_back({at});
+    } else {
+      others.push_back(at);
+    }
+  }
   std::vector<const MessageMade*> fresh;
   std::map<std::string, Instant> parent_free;
   for (const auto& message : recent) {
@@ -317,27 +324,29 @@ Grouping group_alerts(const std::vector<std::string>& parents,
   }
   const auto messages_max = static_cast<std::size_t>(rules.messages_max);
   if (fresh.size() >= messages_max) {
-    if (!parents.empty())
+    if (!others.empty())
       grouping.next = fresh[fresh.size() - messages_max]->at + rules.group_window;
     return grouping;
   }
+  std::vector<std::vector<std::size_t>> messages;
   std::map<std::string, std::size_t> message_of;
-  for (std::size_t at = 0; at < parents.size(); ++at) {
-    const auto& parent = parents[at];
+  for (const auto at : others) {
+    const auto& parent = alerts[at].parent;
     if (const auto waits = parent_free.find(parent); waits != parent_free.end()) {
       grouping.next = std::min(grouping.next, waits->second);
       continue;
     }
-    const auto [known, is_new] = message_of.try_emplace(parent, grouping.messages.size());
-    if (is_new || parent.empty()) grouping.messages.emplace_back();
-    grouping.messages[parent.empty() ? grouping.messages.size() - 1 : known->second].push_back(at);
+    const auto [known, is_new] = message_of.try_emplace(parent, messages.size());
+    if (is_new || parent.empty()) messages.emplace_back();
+    messages[parent.empty() ? messages.size() - 1 : known->second].push_back(at);
   }
-  if (fresh.size() + grouping.messages.size() <= messages_max) return grouping;
-  std::vector<std::size_t> all;
-  for (const auto& message : grouping.messages)
-    all.insert(all.end(), message.begin(), message.end());
-  std::ranges::sort(all);
-  grouping.messages = {std::move(all)};
+  if (fresh.size() + messages.size() > messages_max) {
+    std::vector<std::size_t> all;
+    for (const auto& message : messages) all.insert(all.end(), message.begin(), message.end());
+    std::ranges::sort(all);
+    messages = {std::move(all)};
+  }
+  grouping.messages.insert(grouping.messages.end(), messages.begin(), messages.end());
   return grouping;
 }
 

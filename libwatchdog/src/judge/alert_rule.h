@@ -117,10 +117,20 @@ struct Grouping {
   Instant next = never;                              ///< When to group the remaining ones.
 };
 
-/// Groups alerts that wait. `parents` has the parent of each alert's session (empty: none), the
-/// oldest first. Alerts of one parent go together, and all of them if there would be too many
-/// messages. Others wait. `recent`: messages of the last `group_window`, the oldest first.
-[[nodiscard]] Grouping group_alerts(const std::vector<std::string>& parents,
+/// An alert that waits for its message. A plain value.
+struct AlertMade {
+  std::string parent{};  ///< Of its session; empty: none.
+  bool asks = false;     ///< A person is asked.
+};
+
+/// Of more questions, the rest are grouped as other alerts are.
+inline constexpr std::size_t questions_alone_max = 20;
+
+/// Groups alerts that wait, the oldest first. A question goes out at once and alone, so that it can
+/// be answered from its message. Other alerts of one parent go together, and all of them if there
+/// would be too many messages. Others wait. `recent`: messages of the last `group_window` without
+/// those of questions, the oldest first.
+[[nodiscard]] Grouping group_alerts(const std::vector<AlertMade>& alerts,
                                     const std::vector<MessageMade>& recent, Instant now,
                                     const AlertRules& rules);
 

@@ -25,9 +25,19 @@ void show(Notes& notes, const OpenAsk& ask) {
   notes.wait_since = ask.since;
 }
 
+/// A notice repeats what an agent asks, without the name of the question. An answer to the question
+/// must end the wait, so the question stays.
+bool is_repeated(const Notes& notes, const Report& wait) {
+  if (!wait.event_id.empty() || !wait.call_id.empty()) return false;
+  return notes.wait_seq != 0 && notes.waiting_for == wait.name &&
+         std::ranges::any_of(*notes.asks,
+                             [&](const OpenAsk& ask) { return ask.seq == notes.wait_seq; });
+}
+
 }  // namespace
 
 void begin_wait(Notes& notes, const Event& wait, Seq open_call) {
+  if (is_repeated(notes, wait.report)) return;
   notes.waiting_for = first_characters(wait.report.name, subject_chars_max);
   notes.wait_why = first_characters(wait.report.content, why_chars_max);
   notes.wait_call = open_call;

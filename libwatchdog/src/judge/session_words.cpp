@@ -25,6 +25,14 @@ std::string_view first_line(std::string_view text) {
   return first;
 }
 
+/// A greeting, or a word. Languages without blanks need fewer characters for as much.
+bool is_brief(std::string_view prompt) {
+  constexpr std::size_t words_min = 3;
+  constexpr std::size_t bytes_min = 16;
+  const auto blanks = static_cast<std::size_t>(std::ranges::count(prompt, ' '));
+  return blanks + 1 < words_min && prompt.size() < bytes_min;
+}
+
 }  // namespace
 
 void note_call(History& history, const Report& report, std::string_view name) {
@@ -51,9 +59,11 @@ void fold_words(History& history, const Report& report) {
     history.notes.edit().words.edit().answer = first_characters(content, answer_chars);
     return;
   }
-  if (!history.notes->words->prompt.empty()) return;
+  // A follow-up such as "yes, go on" names no work, so the first prompt that does stays.
+  const std::string_view known = history.notes->words->prompt;
+  if (!known.empty() && !is_brief(known)) return;
   const auto written = first_line(typed(content));
-  if (!written.empty())
+  if (!written.empty() && (known.empty() || !is_brief(written)))
     history.notes.edit().words.edit().prompt = first_characters(written, title_chars_max);
 }
 

@@ -340,11 +340,12 @@ void Store::State::Alerts::put(SessionKey session, const AlertNotice& notice,
   }
 }
 
-/// The newest ones, the oldest of them first.
+/// The newest ones without those of questions, the oldest of them first.
 std::vector<MessageMade> Store::State::Alerts::messages_after(Instant then, int count_max) {
   auto& query = log_.sql(
       "SELECT told_tick, message, parent FROM alerts WHERE told_tick > ? AND (told_tick, "
-      "message) < (?, ?) ORDER BY told_tick DESC, message DESC LIMIT 1");
+      "message) < (?, ?) AND NOT (kind = 'alert' AND word = 'needs_input') ORDER BY told_tick "
+      "DESC, message DESC LIMIT 1");
   const ResetLater later(query);
   std::vector<MessageMade> messages;
   std::int64_t tick = std::numeric_limits<std::int64_t>::max();
@@ -385,28 +386,30 @@ void Store::State::Alerts::make_messages(const AlertRules& rules) {
   if (!all && made_.empty()) return;
   auto& waiting =
       all ? log_.sql(
-                "SELECT a.id, s.parent FROM alerts a JOIN sessions s ON s.id = a.session WHERE "
-                "a.told_tick IS NULL ORDER BY a.id LIMIT ?")
+                "SELECT a.id, s.parent, a.kind, a.word FROM alerts a JOIN sessions s ON s.id = "
+                "a.session WHERE a.told_tick IS NULL ORDER BY a.id LIMIT ?")
           : log_.sql(
-                "SELECT a.id, s.parent FROM alerts a JOIN sessions s ON s.id = a.session WHERE "
-                "a.id >= ? ORDER BY a.id");
+                "SELECT a.id, s.parent, a.kind, a.word FROM alerts a JOIN sessions s ON s.id = "
+                "a.session WHERE a.id >= ? ORDER BY a.id");
   waiting.bind(1, all ? static_cast<std::int64_t>(alerts_max) : made_.front());
   std::vector<std::int64_t> ids;
-  std::vector<std::string> parents;
+  std::vector<AlertMade> alerts;
   while (waiting.step()) {
     ids.push_back(waiting.integer(0));
-    parents.push_back(waiting.text(1));
+    const bool is_alert = waiting.text(2) == name_of(AlertKind::alert);
+    alerts.push_back({.parent = waiting.text(1),
+                      .asks = is_alert && waiting.text(3) == name_of(AlertCause::needs_input)});
   }
   waiting.reset();
   made_.clear();
   const auto grouping =
-      group_alerts(parents, messages_after(at - rules.group_window, rules.messages_max), at, rules);
+      group_alerts(alerts, messages_after(at - rules.group_window, rules.messages_max), at, rules);
   for (const auto& group : grouping.messages) {
     std::vector<std::int64_t> together;
-    auto parent = parents[group.front()];
+    auto parent = alerts[group.front()].parent;
     for (const auto index : group) {
       together.push_back(ids[index]);
-      if (parents[index] != parent) parent.clear();
+      if (alerts[index].parent != parent) parent.clear();
     }
     send_together(together, parent, at);
   }

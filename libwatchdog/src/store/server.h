@@ -72,13 +72,13 @@ struct SteadyLine {
 
 /// The state that a writer finds when its turn begins.
 struct ServerTurn {
-  std::int64_t number = 0;        ///< Rises with each turn of any writer that changed something.
-  std::int64_t own_number = 0;    ///< Of the newest such turn of this writer.
-  Seq next_seq = 1;               ///< The first that is free.
-  Instant last_tick{};            ///< The latest that was given out.
-  Millis clock{};                 ///< The server's time line: its clock, but it never goes back.
-  Millis wall{};                  ///< The server's clock, since 1970.
-  Millis passed{};  ///< On the time line, since the newest turn that changed something.
+  std::int64_t number = 0;      ///< Rises with each turn of any writer that changed something.
+  std::int64_t own_number = 0;  ///< Of the newest such turn of this writer.
+  Seq next_seq = 1;             ///< The first that is free.
+  Instant last_tick{};          ///< The latest that was given out.
+  Millis clock{};               ///< The server's time line: its clock, but it never goes back.
+  Millis wall{};                ///< The server's clock, since 1970.
+  Millis passed{};              ///< On the time line, since the newest turn that changed something.
   bool server_came_back = false;  ///< The connection was lost since the last turn.
 };
 

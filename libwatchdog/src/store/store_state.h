@@ -393,8 +393,8 @@ Result<T> Store::State::in_server_turn(Work&& work) {
       in_doubt.reset();
       begin_with(turn);
       // Monitors sign their leases in turns. If all leases ended meanwhile, then nobody was there,
-      // or the server's clock was set ahead. Whoever comes first says so before anything else: the
-      // judge of a session may read a report of another monitor before it knows the time.
+      // or the server's clock was set ahead. The first turn says so before anything else: the judge
+      // of a session may read a report of another monitor before it knows the time.
       const auto waited = options.clock->since_boot() - came;
       if (has_server_time() && turn.passed > lease_for)
         appender.put_absence(turn.passed);
