@@ -140,7 +140,7 @@ std::string ntfy_body(const BodyParts& parts) {
   const auto& text = parts.text;
   JsonWriter out;
   out.open_object().field("topic", parts.addressee.to).field("title", text.title);
-  out.field("message", text.text).field("priority", priority_of(parts.message));
+  out.field("message", text.below).field("priority", priority_of(parts.message));
   out.key("tags").open_array();
   out.value(is_good_news(parts.message) ? "white_check_mark" : "warning").close_array();
   if (!text.link.empty()) out.field("click", text.link);
@@ -185,7 +185,7 @@ std::string teams_body(const BodyParts& parts) {
   out.field("$schema", "http://adaptivecards.io/schemas/adaptive-card.json");
   out.field("type", "AdaptiveCard").field("version", "1.4").key("body").open_array();
   write_card_line(out, text.title, true);
-  std::string_view rest = text.text;
+  std::string_view rest = text.below;
   while (true) {
     const auto end = std::min(rest.find('\n'), rest.size());
     write_card_line(out, rest.substr(0, end), false);
@@ -236,6 +236,7 @@ std::string body_of(const AlertMessage& message, AlertFormat format, const Alert
   auto text = message_text(message, wording);
   text.title = escaped(text.title, kind.escapes, kind.bytes_max);
   text.text = escaped(text.text, kind.escapes, kind.bytes_max);
+  text.below = escaped(text.below, kind.escapes, kind.bytes_max);
   std::vector<AlertButton> buttons;
   if (kind.buttons && wording.buttons && message.alerts.size() == 1 && !is_good_news(message))
     buttons = wording.buttons(message.alerts.front());

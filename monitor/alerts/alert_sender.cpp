@@ -73,7 +73,7 @@ std::string doubled_backslashes(const std::string& text) {
 std::vector<std::string> notification_of(const AlertMessage& message, const AlertWording& wording) {
   const auto& kind = kind_of(ChannelType::desktop, AlertFormat::json);
   const auto text = message_text(message, wording);
-  const auto shown = text.link.empty() ? text.text : text.text + "\n" + text.link;
+  const auto shown = text.link.empty() ? text.below : text.below + "\n" + text.link;
   const bool mild = message.alerts.empty() || is_good_news(message);
   return {"notify-send",
           "--app-name=watchdog-monitor",

@@ -175,6 +175,8 @@ MessageText message_text(const AlertMessage& message, const AlertWording& wordin
       made.text += "\n… and " + std::to_string(alerts.size() - lines) + " more";
   }
   made.title = clean_text(made.title, title_chars_max);
+  const auto said = made.title + ": ";
+  made.below = made.text.starts_with(said) ? made.text.substr(said.size()) : made.text;
   if (wording.url.empty()) return made;
   made.link = alerts.size() == 1 ? link_to(alerts.front(), wording) : wording.url + "/";
   return made;

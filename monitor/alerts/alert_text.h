@@ -32,6 +32,7 @@ struct AlertWording {
 struct MessageText {
   std::string title;  ///< One short line.
   std::string text;   ///< One line per alert.
+  std::string below;  ///< The same where the title stands above it, without what the title says.
   std::string link;   ///< To the session or the monitor; empty: none.
 };
 

@@ -41,7 +41,7 @@ const parts = {
   outcome: el('p', { class: 'notice', hidden: true }),
   cancel: el('p', { class: 'notice', hidden: true }),
   about: el('div', { class: 'about' }),
-  place: el('p', { class: 'notice', hidden: true }),
+  deed: el('p', { class: 'notice', hidden: true }),
   said: el('blockquote', { class: 'said', hidden: true }),
   labels: el('ul', { class: 'labels', 'aria-label': 'Labels' }),
   facts: el('dl', { class: 'facts' }),
@@ -147,11 +147,17 @@ function showServer(server) {
     why && el('small', { class: 'why' }, why)].filter(Boolean));
 }
 
-/** Where a person answers who cannot do it here. */
-function showPlace({ state, question, agent, directory }) {
-  const isHere = question || !['needs_input', 'your_turn'].includes(state);
-  parts.place.hidden = isHere;
-  if (!isHere) put(parts.place, `Answer in its terminal: ${[agent, directory && `in ${directory}`].filter(Boolean).join(' ') || 'where it was started'}`);
+const deeds = {
+  needs_input: 'Answer where it runs', your_turn: 'Answer where it runs', looping: 'Tell it so where it runs, or cancel it here',
+  stuck: 'Look where it runs, or cancel it here', silent: 'Look where it runs', dead: 'Begin it again where it ran',
+};
+
+/** What a person can do about it, and where, if not here alone. */
+function showDeed({ state, question, agent, directory }) {
+  const deed = question ? undefined : deeds[state];
+  const place = [agent, directory && `in ${directory}`].filter(Boolean).join(' ');
+  parts.deed.hidden = !deed || !place;
+  if (deed) put(parts.deed, `${deed}: ${place}.`);
 }
 
 /** A question stays as it is while it is open: a focused button stays too. */
@@ -164,11 +170,14 @@ function showQuestion(session) {
 }
 
 const round = roundDetails(id);
+round.hidden = true;
 sections.evidence.append(round);
 let evidenceShown = '';
 function showEvidence(session) {
   const calm = hasEnded(session) || ['starting', 'progressing'].includes(session.health);
-  round.hidden = calm || session.health !== 'looping';
+  const loops = !calm && session.health === 'looping';
+  if (loops && round.hidden) round.open = true;  // what repeats is the first question
+  round.hidden = !loops;
   const proof = JSON.stringify(calm ? [] : session.evidence);
   if (proof === evidenceShown) return;
   evidenceShown = proof;
@@ -260,7 +269,7 @@ function show() {
   }
   showServer(ended ? null : session.server);
   showQuestion(session);
-  showPlace(session);
+  showDeed(session);
   showAbout(session);
   showFacts(session);
   showEvidence(session);
@@ -375,9 +384,9 @@ export function startSession(main) {
     el('nav', { 'aria-label': 'Back' }, el('a', { href: back(), class: 'back' }, '← Sessions')),
     el('div', { class: 'title' }, parts.title, el('p', { class: 'now' }, parts.health, ' ', parts.since),
        el('div', { class: 'buttons' }, check, stop), parts.reason),
-    question, parts.place, parts.culprit, parts.server, parts.outcome, parts.cancel, parts.said, parts.about,
+    question, parts.deed, parts.culprit, parts.server, parts.outcome, parts.cancel, parts.said, parts.about,
     el('div', { class: 'columns' },
-       el('div', {}, sections.running, activity.node, sections.evidence, timeline.node),
+       el('div', {}, sections.evidence, sections.running, activity.node, timeline.node),
        el('aside', { 'aria-label': 'Facts' }, el('section', {}, el('h2', {}, 'Details'), parts.facts), sections.budget,
           sections.opinions, sections.children, sections.alerts)),
     events.node);

@@ -141,12 +141,12 @@ class ChannelsTest(unittest.TestCase):
             said = lambda words: words in pathlib.Path(monitor.log.name).read_text()
             self.fail_session(monitor, "before")
             config.write_text(whole)
-            self.assertIn("before", server.wait("ntfy", 1)[0]["message"], "a channel that comes gets the open troubles")
+            self.assertIn("before", server.wait("ntfy", 1)[0]["title"], "a channel that comes gets the open troubles")
             self.until(lambda: names() == ["ntfy"])
             config.write_text(whole + "[alerts]\non = 7\n")  # a mistake changes nothing
             self.until(lambda: said("are not used"))
             self.fail_session(monitor, "after")
-            self.assertIn("after", server.wait("ntfy", 2)[1]["message"])
+            self.assertIn("after", server.wait("ntfy", 2)[1]["title"])
             config.write_text(whole + '[alerts.channels.slack]\nformat = "slack"\nurl_file = "/nowhere"\n')
             self.until(lambda: said("/nowhere"))
             self.fail_session(monitor, "later")
@@ -155,7 +155,7 @@ class ChannelsTest(unittest.TestCase):
             self.until(lambda: names() == [])
             self.fail_session(monitor, "last")
             config.write_text(whole)
-            self.assertIn("last", server.wait("ntfy", 4)[3]["message"])
+            self.assertIn("last", server.wait("ntfy", 4)[3]["title"])
             self.assertEqual(len(server.taken("ntfy")), 4, "one message for each trouble")
 
     def test_long_messages_are_cut_to_each_limit(self):

@@ -106,10 +106,9 @@ const steps = [['read_file', '{"path": "a.cpp"}', 'int a;'], ['apply_patch', '{"
 const rounds = Array.from({ length: 6 }, (_, at) => steps.map(([name, args, text]) =>
   [call(name, `${name}${at}`, JSON.parse(args)), result(name, `${name}${at}`, text)])).flat(2);
 
-onSession('one round of a loop is opened', [...beats(1, 'editing'), ...rounds], async (page) => {
+onSession('one round of a loop is shown', [...beats(1, 'editing'), ...rounds], async (page) => {
   await page.locator('.now .health.looping').waitFor();
   const evidence = page.getByRole('region', { name: 'Evidence' });
-  await evidence.getByText('One round').click();
   await evidence.locator('.round .event').nth(5).waitFor();
   const said = await evidence.locator('.round .told').allTextContents();
   assert.deepEqual(said.map((text) => text.split(' · ')[0]), steps.flatMap(([name]) => [name, name]));
