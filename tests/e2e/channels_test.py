@@ -77,11 +77,11 @@ class ChannelsTest(unittest.TestCase):
         with urllib.request.urlopen(request, timeout=PATIENCE_S) as response:
             return json.load(response)
 
-    def fail_session(self, monitor, session, agent=HOSTILE, parent=None):
+    def fail_session(self, monitor, session, agent=HOSTILE, parent=None, error=FAULT):
         spec = {"sessionId": session, "agent": agent, "task": TASK}
         self.post(monitor, "/api/autonomous/sessions", spec | ({"parentSessionId": parent} if parent else {}))
         self.post(monitor, f"/api/autonomous/sessions/{session}/events",
-                  [{"kind": "end", "outcome": "failed", "reason": "tool_error", "error": FAULT}])
+                  [{"kind": "end", "outcome": "failed", "reason": "tool_error", "error": error}])
 
     def alerts(self, monitor):
         with urllib.request.urlopen(f"http://{monitor.host}/api/alerts", timeout=PATIENCE_S) as response:
@@ -244,8 +244,8 @@ class ChannelsTest(unittest.TestCase):
                                    stdout=subprocess.PIPE, env=os.environ | more)
         self.addCleanup(lambda: (desktop.kill(), desktop.wait(), desktop.stdout.close()))
         self.assertEqual(desktop.stdout.readline(), "ready\n")
-        monitor = self.monitor(self.settings({"here": {"type": "desktop"}}), **more)
-        self.fail_session(monitor, "s-1")
+        monitor = self.monitor(self.settings({"here": {"type": "desktop", "content": "preview"}}), **more)
+        self.fail_session(monitor, "s-1", error=HOSTILE)
         shown = json.loads(desktop.stdout.readline())
         self.assertEqual((shown["app"], shown["urgency"]), ("watchdog-monitor", 2))
         self.assertTrue(shown["summary"].startswith("s-1 (<!channel> @everyone"), shown)
