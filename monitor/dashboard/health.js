@@ -20,6 +20,20 @@ export const isTrouble = (health) => trouble.has(health);
 export const rank = (word) => order.get(word) ?? order.size;
 export const nameOf = (word) => names[word] ?? word;
 
+/** What a person can do; `@` is where. */
+const deeds = {
+  needs_input: 'Answer @', your_turn: 'Go on @', looping: 'Tell it so @, or cancel it', stuck: 'Look @, or cancel it', silent: 'Look @',
+  dead: 'Begin it again @', failed: 'Begin it again @', incomplete: 'Go on @',
+};
+
+/** What a person can do about a session, and where; empty: nothing, or it can be answered here. */
+export function deedOf({ state, question, agent, directory, labels }) {
+  if (question || !deeds[state]) return '';
+  const place = ['hooks', 'transcript'].includes(labels?.via) ? 'in its terminal' : 'where it runs';
+  const whose = [agent, directory && `in ${directory}`].filter(Boolean).join(' ');
+  return deeds[state].replace('@', `${place}${whose && ` (${whose})`}`);
+}
+
 /** Word, icon and colour together. */
 export function badge(word) {
   const node = el('span', { class: `health ${word}` }, el('span', { class: 'icon', 'aria-hidden': 'true' }),

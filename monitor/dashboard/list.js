@@ -3,7 +3,7 @@
 import { act } from './actions.js';
 import { ago, heard, now, spoken, timely, wall } from './clock.js';
 import { el, isolated, linkTo, mark, put } from './element.js';
-import { attentionNames, attentions, badge, hasEnded, isTrouble, lifecycles, nameOf, needsYou, pace, serverBrief, setBadge, states } from './health.js';
+import { attentionNames, attentions, badge, deedOf, hasEnded, isTrouble, lifecycles, nameOf, needsYou, pace, serverBrief, setBadge, states } from './health.js';
 import { onKey } from './keys.js';
 import { find, get } from './api.js';
 import { History } from './history.js';
@@ -74,10 +74,12 @@ const usage = ({ tokens, cost }) => [tokens > 0 && brief.format(tokens), cost > 
 /** A text that the other one does not end with. */
 const beside = (text, other) => (text && !other?.endsWith(text) ? text : '');
 
-/** What stands under the reason: what is asked, what the session said last where it waits for somebody, or what it is for. */
+/** What stands under the reason: what is asked, what a person can do, what the session said last, or what it is for. */
 function secondLine(row) {
   if (row.question) return beside(row.question.text, row.reason);
-  if (row.lastMessage) return beside(row.lastMessage, row.reason);
+  const said = beside(row.lastMessage, row.reason);
+  if (needsYou(row)) return said || deedOf(row);
+  if (row.lastMessage) return said;
   return beside(row.task, row.title);
 }
 

@@ -6,7 +6,7 @@ import { find, get } from './api.js';
 import { agoElement, heard, now, spoken, timely, waitOf } from './clock.js';
 import { el, linkTo, mark, put } from './element.js';
 import { Events, verdictOf } from './events.js';
-import { badge, hasEnded, nameOf, pace, serverSaid, setBadge } from './health.js';
+import { badge, deedOf, hasEnded, nameOf, pace, serverSaid, setBadge } from './health.js';
 import { onKey } from './keys.js';
 import { fillQuestion } from './question.js';
 import { Stream } from './stream.js';
@@ -147,17 +147,11 @@ function showServer(server) {
     why && el('small', { class: 'why' }, why)].filter(Boolean));
 }
 
-const deeds = {
-  needs_input: 'Answer where it runs', your_turn: 'Answer where it runs', looping: 'Tell it so where it runs, or cancel it here',
-  stuck: 'Look where it runs, or cancel it here', silent: 'Look where it runs', dead: 'Begin it again where it ran',
-};
-
-/** What a person can do about it, and where, if not here alone. */
-function showDeed({ state, question, agent, directory }) {
-  const deed = question ? undefined : deeds[state];
-  const place = [agent, directory && `in ${directory}`].filter(Boolean).join(' ');
-  parts.deed.hidden = !deed || !place;
-  if (deed) put(parts.deed, `${deed}: ${place}.`);
+/** What a person can do about it, if not here alone. */
+function showDeed(session) {
+  const deed = deedOf(session);
+  parts.deed.hidden = !deed;
+  put(parts.deed, deed);
 }
 
 /** A question stays as it is while it is open: a focused button stays too. */
