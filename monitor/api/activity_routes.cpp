@@ -22,8 +22,9 @@ namespace {
 constexpr int rows_at_once = 500;  ///< Read from the file.
 /// Before the limits of most reverse proxies.
 constexpr std::int64_t wait_ms_max = 25'000;
-/// Each may look at all sessions once a second.
-constexpr int waits_max = 100;
+/// Questions that wait. Each looks once a second, at one session or at all.
+constexpr int waits_for_one_max = 500;
+constexpr int waits_for_all_max = 20;
 
 /// The question of a client. A plain value.
 struct Question {
@@ -127,13 +128,15 @@ class AwaitedActivity final : public LongPoll,
         question_(std::move(question)),
         until_(std::chrono::steady_clock::now() + at_most),
         allowed_(std::move(allowed)) {
-    ++open_;
+    ++open(question_);
   }
   AwaitedActivity(const AwaitedActivity&) = delete;
   AwaitedActivity& operator=(const AwaitedActivity&) = delete;
-  ~AwaitedActivity() override { --open_; }
+  ~AwaitedActivity() override { --open(question_); }
 
-  [[nodiscard]] static bool is_room() { return open_ < waits_max; }
+  [[nodiscard]] static bool is_room_for(const Question& question) {
+    return open(question) < (question.session.empty() ? waits_for_all_max : waits_for_one_max);
+  }
 
   void begin(std::function<void()> wake) override {
     {
@@ -189,7 +192,13 @@ class AwaitedActivity final : public LongPoll,
     if (wake) wake();
   }
 
-  inline static std::atomic<int> open_ = 0;
+  /// How many of its kind wait.
+  static std::atomic<int>& open(const Question& question) {
+    static std::atomic<int> for_one = 0;
+    static std::atomic<int> for_all = 0;
+    return question.session.empty() ? for_all : for_one;
+  }
+
   Backend& backend_;
   const Question question_;
   const std::chrono::steady_clock::time_point until_;
@@ -226,7 +235,7 @@ void await(const CallPtr& call, Question question, std::int64_t at_most) {
     return call->reply(
         error_response(503, "unavailable", "only a running monitor tells what happens"));
   }
-  if (!AwaitedActivity::is_room()) {
+  if (!AwaitedActivity::is_room_for(question)) {
     auto response = error_response(503, "exhausted", "too many such questions wait; try again");
     response.extra_headers = "Retry-After: 1\r\n";
     return call->reply(std::move(response));

@@ -98,11 +98,13 @@ void name_asked_call(HookEvent& event, const std::optional<Watched>& watched, bo
 }
 
 /// Claude Code notifies 6 to 7 s after its dialog opens, also if that was answered meanwhile.
-constexpr Millis notice_late{8'000};
+constexpr Millis notice_late{20'000};
 
-/// A notice repeats in fewer words what the agent asks. The first words stay, and a notice that
-/// comes after the answer begins no wait.
-void keep_question(HookEvent& event, const std::optional<Watched>& watched, Instant now) {
+/// A notice repeats in fewer words what the agent asks. The first words stay, and a notice of
+/// Claude Code that comes after the answer begins no wait: each of its questions has a hook of its
+/// own besides. Other agents have nothing but the notice.
+void keep_question(HookEvent& event, const std::optional<Watched>& watched, HookAgent agent,
+                   Instant now) {
   if (event.name != "Notification" || !watched) return;
   const auto& history = watched->judged.history;
   const auto& notes = *history.notes;
@@ -110,7 +112,8 @@ void keep_question(HookEvent& event, const std::optional<Watched>& watched, Inst
     if (report.kind != ReportKind::wait || notes.waiting_for != report.name) continue;
     if (history.lifecycle == Lifecycle::waiting) {
       if (!notes.wait_why.empty()) report.content = notes.wait_why;
-    } else if (history.lifecycle == Lifecycle::running && now - notes.wait_since < notice_late) {
+    } else if (agent == HookAgent::claude_code && history.lifecycle == Lifecycle::running &&
+               now - notes.wait_since < notice_late) {
       report.kind = ReportKind::message;
       report.name = "notification";
     }
@@ -253,7 +256,7 @@ void post_hook(const CallPtr& call) {
   if (named.empty()) erase_unused(call, call->fresh_starts.note(*event, system_clock().wall()));
   const auto watched = call->backend.watched(event->session);
   name_asked_call(*event, watched, asked.has_value());
-  keep_question(*event, watched, call->backend.now());
+  keep_question(*event, watched, *agent, call->backend.now());
   HookReport hook{.agent = *agent,
                   .event = std::move(*event),
                   .reports = {},

@@ -1,8 +1,10 @@
 #include "core/activity.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "api/target.h"
 #include "cli/command_line.h"
@@ -39,17 +41,21 @@ Result<std::string> target_of(Endpoint& endpoint, const ActivityOptions& options
   return target + "session=" + url_encoded(*session) + "&";
 }
 
-/// Asks until the word is one of those that are awaited.
+/// Asks until the word is one of those that are awaited. A monitor that answered once may be
+/// started again meanwhile.
 Result<std::string> answer_to(Endpoint& endpoint, const ActivityOptions& options) {
   auto target = target_of(endpoint, options);
   if (!target) return target;
   if (!options.until.empty()) target = *target + "until=" + options.until + "&";
   target->pop_back();
+  bool was_there = false;
   while (true) {
     auto body = endpoint.ask(Method::get, *target);
-    if (!body || options.until.empty() ||
-        is_among(options.until, shown(json::parse(*body), "activity")))
-      return body;
+    if (options.until.empty()) return body;
+    if (body && is_among(options.until, shown(json::parse(*body), "activity"))) return body;
+    if (!body && (!was_there || body.error().code != ErrorCode::unavailable)) return body;
+    if (!body) std::this_thread::sleep_for(std::chrono::seconds(1));
+    was_there = true;
   }
 }
 

@@ -31,7 +31,7 @@ export function deedOf({ state, question, agent, directory, labels }) {
   if (question || !deeds[state]) return '';
   const place = ['hooks', 'transcript'].includes(labels?.via) ? 'in its terminal' : 'where it runs';
   const whose = [agent, directory && `in ${directory}`].filter(Boolean).join(' ');
-  return deeds[state].replace('@', `${place}${whose && ` (${whose})`}`);
+  return deeds[state].replace('@', () => `${place}${whose && ` (${whose})`}`);
 }
 
 /** Word, icon and colour together. */

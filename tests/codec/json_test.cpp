@@ -547,7 +547,7 @@ TEST(Json, progress_document_reports_which_turns_run) {
   EXPECT_TRUE(is_json(document));
   EXPECT_NE(
       document.find(
-          R"("turns":[{"turnId":"turn","parentTurnId":"above","depth":1,"startedAt":1001000,"elapsedMs":2005,"currentTool":"shell","currentToolId":null,"toolCallCount":1,"aborting":false}],"tools":[{"name":"shell","callId":null,"turnId":"turn","startedAt":4998995,"elapsedMs":1005,"message":"further"}])"),
+          R"("turns":[{"turnId":"turn","parentTurnId":"above","depth":1,"startedAt":1001000,"elapsedMs":2005,"currentTool":"shell","currentToolId":null,"toolCallCount":1,"aborting":false}],"tools":[{"name":"shell","callId":null,"turnId":"turn","startedAt":4998995,"elapsedMs":1005,"message":"further","command":null}])"),
       std::string::npos)
       << document;
   const auto asked = test::replay("t a");

@@ -140,13 +140,17 @@ class Answers(QuestionsTest):
 
     def test_a_notice_of_the_same_question_changes_nothing(self):
         notice = {"notification_type": "permission_prompt", "message": "Claude needs your permission to use Bash"}
+        came = lambda kind: len(json.loads(self.ask("GET", f"/api/autonomous/sessions/s-1/events?kind={kind}")[1])["events"])
         held = self.hold()
+        waits = came("wait")
         self.hook("Notification", **notice)
+        self.until(lambda: came("wait") == waits + 1)
         self.assertIn(COMMAND, self.progress()["reason"])
         self.assertEqual(self.say(decision="allow")[0], 200)
         held.answer()
         self.until(lambda: self.progress()["state"] == "starting")
         self.hook("Notification", **notice)  # It may come some seconds late.
+        self.until(lambda: came("message") == 1)
         self.assertEqual(self.progress()["state"], "starting")
 
     def test_a_denied_call_is_over_and_its_agent_knows_why(self):

@@ -115,3 +115,6 @@ def lists_are_sorted_by_attention(contract):
          ["working", "waiting", "idle"])
     ask("GET", "/api/activity?session=nobody", status=404, field="sessionId")
     ask("GET", "/api/activity?label=x", status=400, field="label", fits="unread")
+    ask("GET", "/api/activity?session=asks&is=working", status=412)
+    ask("GET", "/api/activity?until=idle&not=stuck", status=422, field="until", fits="unread")
+    ask("GET", "/api/activity?until=idle&timeoutMs=25001", status=422, field="timeoutMs")

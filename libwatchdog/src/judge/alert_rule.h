@@ -120,7 +120,7 @@ struct Grouping {
 /// An alert that waits for its message. A plain value.
 struct AlertMade {
   std::string parent{};  ///< Of its session; empty: none.
-  bool asks = false;     ///< A person is asked.
+  bool asks = false;     ///< A person is asked, or no more.
 };
 
 /// Of more questions, the rest are grouped as other alerts are.

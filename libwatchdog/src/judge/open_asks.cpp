@@ -29,6 +29,7 @@ void show(Notes& notes, const OpenAsk& ask) {
 /// must end the wait, so the question stays.
 bool is_repeated(const Notes& notes, const Report& wait) {
   if (!wait.event_id.empty() || !wait.call_id.empty()) return false;
+  if (first_characters(wait.content, why_chars_max) != notes.wait_why) return false;
   return notes.wait_seq != 0 && notes.waiting_for == wait.name &&
          std::ranges::any_of(*notes.asks,
                              [&](const OpenAsk& ask) { return ask.seq == notes.wait_seq; });

@@ -384,21 +384,20 @@ void Store::State::Alerts::make_messages(const AlertRules& rules) {
   due.reset();
   const bool all = waits_until <= at;
   if (!all && made_.empty()) return;
-  auto& waiting =
-      all ? log_.sql(
-                "SELECT a.id, s.parent, a.kind, a.word FROM alerts a JOIN sessions s ON s.id = "
-                "a.session WHERE a.told_tick IS NULL ORDER BY a.id LIMIT ?")
-          : log_.sql(
-                "SELECT a.id, s.parent, a.kind, a.word FROM alerts a JOIN sessions s ON s.id = "
-                "a.session WHERE a.id >= ? ORDER BY a.id");
+  // The end of a question must not come after the next one, so it goes out at once as well.
+  const std::string what =
+      "SELECT a.id, s.parent, a.word = 'needs_input' AND a.kind = 'alert' OR a.kind = 'recovery' "
+      "AND EXISTS (SELECT 1 FROM alerts o WHERE o.session = a.session AND o.episode_tick = "
+      "a.episode_tick AND o.kind = 'alert' AND o.word = 'needs_input') FROM alerts a JOIN sessions "
+      "s ON s.id = a.session WHERE ";
+  auto& waiting = log_.sql(
+      what + (all ? "a.told_tick IS NULL ORDER BY a.id LIMIT ?" : "a.id >= ? ORDER BY a.id"));
   waiting.bind(1, all ? static_cast<std::int64_t>(alerts_max) : made_.front());
   std::vector<std::int64_t> ids;
   std::vector<AlertMade> alerts;
   while (waiting.step()) {
     ids.push_back(waiting.integer(0));
-    const bool is_alert = waiting.text(2) == name_of(AlertKind::alert);
-    alerts.push_back({.parent = waiting.text(1),
-                      .asks = is_alert && waiting.text(3) == name_of(AlertCause::needs_input)});
+    alerts.push_back({.parent = waiting.text(1), .asks = waiting.integer(2) == 1});
   }
   waiting.reset();
   made_.clear();
