@@ -101,8 +101,8 @@ void name_asked_call(HookEvent& event, const std::optional<Watched>& watched, bo
 constexpr Millis notice_late{20'000};
 
 /// A notice repeats in fewer words what the agent asks. The first words stay, and a notice of
-/// Claude Code that comes after the answer begins no wait: each of its questions has a hook of its
-/// own besides. Other agents have nothing but the notice.
+/// Claude Code that comes while the allowed call runs begins no wait: each of its questions has a
+/// hook of its own besides. Other agents have nothing but the notice.
 void keep_question(HookEvent& event, const std::optional<Watched>& watched, HookAgent agent,
                    Instant now) {
   if (event.name != "Notification" || !watched) return;
@@ -113,7 +113,7 @@ void keep_question(HookEvent& event, const std::optional<Watched>& watched, Hook
     if (history.lifecycle == Lifecycle::waiting) {
       if (!notes.wait_why.empty()) report.content = notes.wait_why;
     } else if (agent == HookAgent::claude_code && history.lifecycle == Lifecycle::running &&
-               now - notes.wait_since < notice_late) {
+               !history.open_calls->empty() && now - notes.wait_since < notice_late) {
       report.kind = ReportKind::message;
       report.name = "notification";
     }
