@@ -100,9 +100,9 @@ void name_asked_call(HookEvent& event, const std::optional<Watched>& watched, bo
 /// Claude Code notifies 6 to 7 s after its dialog opens, also if that was answered meanwhile.
 constexpr Millis notice_late{20'000};
 
-/// A notice repeats in fewer words what the agent asks. The first words stay, and a notice of
-/// Claude Code that comes while the allowed call runs begins no wait: each of its questions has a
-/// hook of its own besides. Other agents have nothing but the notice.
+/// A notice repeats in fewer words what the agent asks, and the first words stay. While an allowed
+/// call runs, a notice of Claude Code begins no wait: each of its questions has a hook of its own
+/// besides. Other agents have nothing but the notice.
 void keep_question(HookEvent& event, const std::optional<Watched>& watched, HookAgent agent,
                    Instant now) {
   if (event.name != "Notification" || !watched) return;

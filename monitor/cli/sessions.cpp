@@ -1,6 +1,7 @@
 // People get a table, and scripts get documents. Pages of the list are read until the limit is
 // reached or none is left. On a terminal ids are short, so that titles and folders have room: a
-// command takes the begin of an id. What is not shown is counted, as far as that is cheap.
+// command takes the begin of an id. Sessions that are not shown are counted, as far as that is
+// cheap.
 #include <unistd.h>
 
 #include <algorithm>

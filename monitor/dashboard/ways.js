@@ -10,7 +10,7 @@ function ways() {
   const proxy = access().proxyUrl;
   return [
     { name: 'Hooks', via: 'hooks', listens: `Listening at ${origin}/api/hooks/`,
-      about: 'A coding agent reports by its own hooks: Claude Code, Codex, Gemini CLI, opencode, Cursor, Copilot CLI. This sets up those on your PATH. Start your agent anew: its session appears here.',
+      about: 'A coding agent reports by its own hooks: Claude Code, Codex, Gemini CLI, opencode, Cursor, Copilot CLI. This sets up those on your PATH. Start your agent again: its session appears here.',
       command: `watchdog-monitor hooks install --server ${origin}` },
     { name: 'Transcripts', via: 'transcript', listens: null, about: 'Claude Code and Codex write down what they do. The monitor reads it, without any set-up of the agent.',
       command: `watchdog-monitor follow claude-code --server ${origin}` },

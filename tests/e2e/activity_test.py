@@ -138,7 +138,7 @@ class ActivityTest(unittest.TestCase):
 
     def test_waits_leave_room_for_others(self):
         self.session("works", {"kind": "state_change", "type": "edit"})
-        # More than there is room for, so that it is full whoever comes first.
+        # These are more than there is room for.
         for _ in range(25):
             connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE_S)
             self.addCleanup(connection.close)
