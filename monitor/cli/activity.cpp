@@ -54,6 +54,7 @@ Result<std::string> answer_to(Endpoint& endpoint, const ActivityOptions& options
     if (options.until.empty()) return body;
     if (body && is_among(options.until, shown(json::parse(*body), "activity"))) return body;
     if (!body && (!was_there || body.error().code != ErrorCode::unavailable)) return body;
+    // Nothing tells this process when the monitor is back, so it asks once a second.
     if (!body) std::this_thread::sleep_for(std::chrono::seconds(1));
     was_there = true;
   }

@@ -194,7 +194,8 @@ class SessionPresence {
 
   void say_absent(const std::string& session) {
     if (options_.must_exist) return;
-    // A session with this very id may still come, so another name of one is no more than a hint.
+    // A session with this id may still begin. So the command names a session with such a folder,
+    // and does not wait for it.
     auto endpoint = Endpoint::open(options_.endpoint);
     const auto meant = endpoint ? session_of(*endpoint, {.named = session})
                                 : Result<std::string>(endpoint.error());

@@ -170,7 +170,7 @@ let evidenceShown = '';
 function showEvidence(session) {
   const calm = hasEnded(session) || ['starting', 'progressing'].includes(session.health);
   const loops = !calm && session.health === 'looping';
-  if (loops && round.hidden) round.open = true;  // what repeats is the first question
+  if (loops && round.hidden) round.open = true;  // a person first wants to know which calls repeat
   round.hidden = !loops;
   const proof = JSON.stringify(calm ? [] : session.evidence);
   if (proof === evidenceShown) return;
