@@ -10,6 +10,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/session_choice.h"
+#include "cli/session_names.h"
 #include "cli/usage.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
@@ -71,7 +72,10 @@ int activity(const ActivityOptions& options) {
     print_json(*body);
   } else {
     const auto session = shown(document, "sessionId");
-    print_line(word + (session == "–" ? "" : "  " + session) + "  " + reason_in(document));
+    const auto names = SessionNames::read(*endpoint);
+    const auto name = names && session != "–" ? names->name_of(session) : "–";
+    print_line(word + (session == "–" ? "" : "  " + session) + (name == "–" ? "" : "  " + name) +
+               "  " + reason_in(document));
   }
   const bool is_good = (options.is.empty() || is_among(options.is, word)) &&
                        !(!options.is_not.empty() && is_among(options.is_not, word));

@@ -9,6 +9,8 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/monitor.h"
+#include "cli/session_choice.h"
+#include "cli/session_names.h"
 #include "cli/usage.h"
 #include "config/channel_kind.h"
 #include "facts/ids.h"
@@ -51,14 +53,15 @@ std::string known_by(const json& alert) {
   return "–";
 }
 
-void print_alerts(const json& list) {
-  Table table({"ID", "SINCE", "SESSION", "HEALTH", "SENT", "KNOWN", "WHY"}, {4, 5});
+void print_alerts(const json& list, const SessionNames& names) {
+  Table table({"ID", "SINCE", "SESSION", "NAME", "HEALTH", "SENT", "KNOWN", "WHY"}, {3, 5, 6});
   for (const auto& alert : list["alerts"]) {
     const bool over = alert.value("kind", "") == "recovery";
     const auto word = alert.value("health", "?");
-    table.add({shown(alert, "alertId"), local_time(alert["at"]), shown(alert, "sessionId"),
-               over ? "over: " + word : coloured(word), deliveries_of(alert), known_by(alert),
-               reason_in(alert)});
+    const auto session = alert["sessionId"].get<std::string>();
+    table.add({shown(alert, "alertId"), local_time(alert["at"]), names.id_of(session),
+               names.name_of(session), over ? "over: " + word : coloured(word),
+               deliveries_of(alert), known_by(alert), reason_in(alert)});
   }
   print(table.is_empty() ? "no alerts\n" : table.text(terminal_width()));
   if (list["channels"].empty()) return;
@@ -146,11 +149,21 @@ static int alerts(const AlertsOptions& options) {
     return exit_done;
   }
   auto target = "/api/alerts?limit=" + std::to_string(options.limit);
-  if (!options.session.empty()) target += "&sessionId=" + url_encoded(options.session);
+  if (!options.session.empty()) {
+    const auto session = session_of(*endpoint, {.named = options.session});
+    if (!session) return complain(session.error());
+    target += "&sessionId=" + url_encoded(*session);
+  }
   const auto body = endpoint->ask(Method::get, target);
   if (!body) return complain(body.error());
   const auto list = json::parse(*body);
-  options.json ? print_json(*body) : print_alerts(list);
+  if (options.json) {
+    print_json(*body);
+  } else {
+    const auto names = SessionNames::read(*endpoint);
+    if (!names) return complain(names.error());
+    print_alerts(list, *names);
+  }
   if (!list["next"].is_null()) {
     const auto older = endpoint->ask(Method::get, target + "&after=" + list["next"].dump());
     if (older && !json::parse(*older)["alerts"].empty())

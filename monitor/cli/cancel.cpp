@@ -7,7 +7,6 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/session_choice.h"
-#include "facts/ids.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "terminal/table.h"
@@ -39,23 +38,10 @@ std::string target_of(const CancelOptions& options) {
   return options.call.empty() ? turn + "/abort" : turn + "/abort-tool/" + url_encoded(options.call);
 }
 
-/// The session as a person knows it: `Fix the tests in parser`. Empty: it cannot be read.
+/// The session as a person knows it, after two spaces. Empty: it cannot be read.
 std::string name_of_session(Endpoint& endpoint, const std::string& session) {
   const auto body = endpoint.ask(Method::get, "/api/autonomous/progress/" + url_encoded(session));
-  if (!body) return "";
-  const auto document = json::parse(*body);
-  const auto folder = shown(document, "directory");
-  return "  " + shown(document, "title") + (folder == "–" ? "" : " in " + folder);
-}
-
-/// Finds the session before it is asked to end. An act on a name that no session has would be in
-/// the audit log. A token that may act and not read names an id.
-Result<std::string> chosen_session(Endpoint& endpoint, const SessionChoice& choice) {
-  auto found = session_of(endpoint, choice);
-  const bool is_unknown = !found && (found.error().code == ErrorCode::not_found ||
-                                     found.error().code == ErrorCode::invalid);
-  if (found || is_unknown || !is_session_id(choice.named)) return found;
-  return choice.named;
+  return body ? "  " + name_in(json::parse(*body)) : "";
 }
 
 }  // namespace
@@ -66,7 +52,7 @@ static int cancel(CancelOptions options) {
   auto endpoint = Endpoint::open(endpoint_options);
   if (!endpoint) return complain(endpoint.error());
   if (options.turn.empty()) {
-    auto found = chosen_session(*endpoint, options.choice);
+    auto found = acted_on(*endpoint, options.choice);
     if (!found) return complain(found.error());
     options.session = std::move(*found);
   }

@@ -29,10 +29,8 @@ struct CommandWords {
   bool accepts_session = false;
 };
 
-/// Finds the ids of sessions, one per line.
-constexpr std::string_view session_names =
-    R"(sessions --limit 200 --json 2>/dev/null |
-      grep -o '"sessionId":"[A-Za-z0-9._:@-]*"' | cut -d'"' -f4)";
+/// Prints what commands take as a session, one per line, each with its name after a tabulator.
+constexpr std::string_view session_names = "sessions --limit 200 --names 2>/dev/null";
 
 std::string joined(const std::vector<std::string>& words, std::string_view between) {
   std::string text;
@@ -154,7 +152,7 @@ _watchdog_monitor() {
     COMPREPLY=($(compgen -W "$words" -- "$word"))
   elif [[ $of_session ]]; then
     COMPREPLY=($(compgen -W "$arguments $("${COMP_WORDS[0]}" )sh" +
-         std::string(session_names) + R"sh()" -- "$word"))
+         std::string(session_names) + R"sh( | cut -f1)" -- "$word"))
   elif [[ $arguments ]]; then
     COMPREPLY=($(compgen -W "$arguments" -- "$word"))
   else
@@ -189,10 +187,10 @@ std::string zsh_completion(const CLI::App& app) {
   return R"sh(#compdef watchdog-monitor
 # zsh completion for watchdog-monitor. Use it: source <(watchdog-monitor completion zsh)
 _watchdog_monitor_sessions() {
-  local -a ids
-  ids=(${(f)"$(watchdog-monitor )sh" +
-         std::string(session_names) + R"sh()"})
-  compadd -a ids
+  local -a names
+  names=(${(f)"$(watchdog-monitor )sh" +
+         std::string(session_names) + R"sh( | sed 's/:/\\:/g; s/\t/:/')"})
+  _describe -V session names
 }
 _watchdog_monitor() {
   local -a commands

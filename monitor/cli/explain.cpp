@@ -173,8 +173,11 @@ std::string cause_in_words(const json& change) {
 
 void print_heading(const std::string& session, const json& document) {
   print_line(session + "  " + coloured(condition_of(document)) + "  " + reason_in(document));
-  for (const auto& [name, field] :
-       {std::pair{"agent", "agent"}, {"task", "task"}, {"parent", "parentSessionId"}}) {
+  for (const auto& [name, field] : {std::pair{"title", "title"},
+                                    {"folder", "directory"},
+                                    {"agent", "agent"},
+                                    {"task", "task"},
+                                    {"parent", "parentSessionId"}}) {
     if (const auto text = shown(document, field); text != "–") print_fact(name, text);
   }
   print_fact("lifecycle", lifecycle_in(document));

@@ -9,6 +9,8 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/following.h"
+#include "cli/session_choice.h"
+#include "cli/session_names.h"
 #include "cli/usage.h"
 #include "mcp/task_file.h"
 #include "terminal/output.h"
@@ -25,6 +27,7 @@ namespace {
 struct ForgetOptions {
   Endpoint::Options endpoint;
   std::vector<std::string> sessions;
+  bool last = false;                 ///< The session that began last.
   std::optional<double> ended_days;  ///< And all that ended this many days ago.
   bool force = false;                ///< Also what runs.
   bool yes = false;                  ///< Does not ask.
@@ -33,9 +36,27 @@ struct ForgetOptions {
 
 constexpr double day_ms = 86'400'000;
 
+/// Returns the ids of the chosen sessions. A token that may act and not read names ids.
+Result<std::vector<std::string>> chosen_sessions(Endpoint& endpoint, const ForgetOptions& options) {
+  std::vector<SessionChoice> choices;
+  for (const auto& named : options.sessions) choices.push_back({.named = named});
+  if (options.last) choices.push_back({.last = true});
+  std::vector<std::string> ids;
+  for (const auto& choice : choices) {
+    auto found = acted_on(endpoint, choice);
+    if (!found) return found.error();
+    ids.push_back(std::move(*found));
+  }
+  return ids;
+}
+
 /// Asks on the terminal; false without one.
-bool is_agreed(const json& sessions) {
+bool is_agreed(const json& sessions, const SessionNames& names) {
   if (isatty(STDIN_FILENO) != 1) return false;
+  for (const auto& session : sessions) {
+    const auto id = session.get<std::string>();
+    print_error(terminal_line(id) + "  " + names.name_of(id) + "\n");
+  }
   print_error("This cannot be undone. Forget " + std::to_string(sessions.size()) +
               (sessions.size() == 1 ? " session" : " sessions") + "? [y/N] ");
   std::string answer;
@@ -63,7 +84,9 @@ static int forget(const ForgetOptions& options) {
   endpoint_options.writes = true;
   auto endpoint = Endpoint::open(endpoint_options);
   if (!endpoint) return complain(endpoint.error());
-  json request{{"sessions", options.sessions}, {"force", options.force}, {"dryRun", !options.yes}};
+  const auto chosen = chosen_sessions(*endpoint, options);
+  if (!chosen) return complain(chosen.error());
+  json request{{"sessions", *chosen}, {"force", options.force}, {"dryRun", !options.yes}};
   if (options.ended_days) {
     const auto age = Millis{static_cast<std::int64_t>(*options.ended_days * day_ms)};
     request["endedBefore"] = (system_clock().wall() - age).time_since_epoch().count();
@@ -75,7 +98,9 @@ static int forget(const ForgetOptions& options) {
   if (!body) return complain(body.error());
   auto said = json::parse(*body);
   if (!options.yes && !said["sessions"].empty()) {
-    if (!is_agreed(said["sessions"])) {
+    // Without its names a session is known by its id.
+    const auto names = SessionNames::read(*endpoint);
+    if (!is_agreed(said["sessions"], names ? *names : SessionNames())) {
       for (const auto& session : said["sessions"])
         print_line(terminal_line(session.get<std::string>()));
       return complain({ErrorCode::conflict, "nothing was forgotten; use --yes to forget them"});
@@ -105,7 +130,9 @@ void add_forget(CommandLine& line) {
   const auto options = std::make_shared<ForgetOptions>();
   auto* command = line.app.add_subcommand(
       "forget", "Delete ended sessions from the database so that no byte remains in its file");
-  command->add_option("session", options->sessions, "Session ids");
+  command->add_option("session", options->sessions,
+                      "Sessions: their ids, beginnings of ids, or folders they work in");
+  command->add_flag("--last", options->last, "The session that began last");
   command
       ->add_option("--ended-before", options->ended_days,
                    "Also all sessions that ended at least DAYS days ago")
@@ -116,8 +143,8 @@ void add_forget(CommandLine& line) {
   command->add_flag("--json", options->json, "Print the answer as JSON");
   add_endpoint(*command, options->endpoint);
   command->callback([&line, options] {
-    if (options->sessions.empty() && !options->ended_days) {
-      throw CLI::RequiredError("session or --ended-before");
+    if (options->sessions.empty() && !options->last && !options->ended_days) {
+      throw CLI::RequiredError("session, --last or --ended-before");
     }
     line.code = forget(*options);
   });

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/own_sessions.h"
 #include "cli/predict_report.h"
+#include "cli/session_choice.h"
 #include "cli/usage.h"
 #include "core/estimator.h"
 #include "files/regular_file.h"
@@ -24,7 +25,8 @@ namespace {
 
 struct PredictOptions {
   std::string action;
-  std::string session;
+  SessionChoice choice;  ///< For `explain`.
+  std::string session;   ///< Its id.
   Sources sources;
   std::filesystem::path database;
   std::filesystem::path examples;  ///< Empty: the sessions of the database.
@@ -186,7 +188,14 @@ void print_explanation(const Example& example, const std::string& session,
   for (const auto& reason : found.reasons) print_line("  " + reason);
 }
 
-int explain_session(const PredictOptions& options) {
+/// Names in the database are looked up as in those of a monitor.
+Result<std::string> session_in(const PredictOptions& options) {
+  auto endpoint = Endpoint::open({.database = options.database, .sources = options.sources});
+  if (!endpoint) return endpoint.error();
+  return session_of(*endpoint, options.choice);
+}
+
+int explain_session(PredictOptions options) {
   const auto database = options.database;
   const auto model = read_model(model_beside(database));
   if (!model) {
@@ -195,6 +204,9 @@ int explain_session(const PredictOptions& options) {
       error.message = "there is no model yet: run `watchdog-monitor predict train` first";
     return complain(error);
   }
+  auto session = session_in(options);
+  if (!session) return complain(session.error());
+  options.session = std::move(*session);
   auto reader = StoreReader::open(database);
   if (!reader) return complain(reader.error());
   const auto row = reader->session(options.session);
@@ -267,7 +279,7 @@ void add_predict(CommandLine& line) {
   command->add_option("action", options->action, "What to do")
       ->required()
       ->check(one_of("action", {"train", "evaluate", "explain"}));
-  command->add_option("session", options->session, "Session id, for explain");
+  add_session(*command, options->choice);
   add_database(*command, options->sources);
   command
       ->add_option("--examples", options->examples,
@@ -278,8 +290,10 @@ void add_predict(CommandLine& line) {
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([&line, options] {
     const bool explains = options->action == "explain";
-    if (explains && options->session.empty()) throw CLI::RequiredError("session");
-    if (!explains && !options->session.empty()) throw CLI::ExtrasError({options->session});
+    if (explains) need_session(options->choice);
+    if (!explains && options->choice.last) throw CLI::ExcludesError("--last", options->action);
+    if (!explains && !options->choice.named.empty())
+      throw CLI::ExtrasError({options->choice.named});
     if (explains && !options->examples.empty()) throw CLI::ExcludesError("--examples", "explain");
     const auto settings = configured(options->sources);
     if (settings) options->database = database_of(*settings);

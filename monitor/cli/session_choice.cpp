@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/target.h"
+#include "cli/session_names.h"
 #include "codec/progress.h"
 #include "facts/ids.h"
 #include "terminal/phrases.h"
@@ -15,9 +16,6 @@ namespace watchdog::monitor {
 namespace {
 
 using nlohmann::json;
-
-/// More sessions than these are found by their whole id alone.
-constexpr const char* looked_through = "/api/autonomous/sessions?limit=1000";
 
 std::string folder_of(const json& row) {
   const auto labels = row.find("labels");
@@ -55,7 +53,7 @@ Error several(const std::string& named, const std::vector<json>& found) {
   constexpr std::size_t named_max = 5;
   std::string text = "'" + named + "' names " + std::to_string(found.size()) + " sessions:";
   for (std::size_t at = 0; at < std::min(found.size(), named_max); ++at)
-    text += "\n  " + shown(found[at], "sessionId") + "  " + shown(found[at], "title");
+    text += "\n  " + shown(found[at], "sessionId") + "  " + name_in(found[at]);
   if (found.size() > named_max)
     text += "\n  and " + std::to_string(found.size() - named_max) + " more";
   return {ErrorCode::invalid, std::move(text), "session"};
@@ -84,22 +82,28 @@ Result<std::string> session_of(Endpoint& endpoint, const SessionChoice& choice) 
     if (there) return choice.named;
     if (there.error().code != ErrorCode::not_found) return there.error();
   }
-  const auto body =
-      endpoint.ask(Method::get, choice.last ? "/api/autonomous/sessions?limit=1" : looked_through);
-  if (!body) return body.error();
-  const auto list = json::parse(*body);
-  const auto& rows = list["sessions"];
-  if (choice.last && rows.empty()) return Error{ErrorCode::not_found, "no session was found"};
-  if (choice.last) return rows[0]["sessionId"].get<std::string>();
+  // Older sessions are found by their whole id alone.
+  const auto rows = newest_sessions(endpoint);
+  if (!rows) return rows.error();
+  if (choice.last && rows->empty()) return Error{ErrorCode::not_found, "no session was found"};
+  if (choice.last) return (*rows)[0]["sessionId"].get<std::string>();
   for (const auto is_meant : {begins_with, is_in}) {
     std::vector<json> found;
-    for (const auto& row : rows)
+    for (const auto& row : *rows)
       if (is_meant(row, choice.named)) found.push_back(row);
     found = running_first(std::move(found));
     if (found.size() == 1) return found[0]["sessionId"].get<std::string>();
     if (found.size() > 1) return several(choice.named, found);
   }
   return Error{ErrorCode::not_found, "unknown session " + choice.named};
+}
+
+Result<std::string> acted_on(Endpoint& endpoint, const SessionChoice& choice) {
+  auto found = session_of(endpoint, choice);
+  const bool is_unknown = !found && (found.error().code == ErrorCode::not_found ||
+                                     found.error().code == ErrorCode::invalid);
+  if (found || is_unknown || !is_session_id(choice.named)) return found;
+  return choice.named;
 }
 
 }  // namespace watchdog::monitor

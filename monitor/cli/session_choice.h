@@ -27,5 +27,8 @@ void need_session(const SessionChoice& choice, const char* or_else = nullptr);
 /// run come first. Errors: `not_found`; `invalid`: several sessions have that name, and the message
 /// lists them; and those of Endpoint::ask.
 [[nodiscard]] Result<std::string> session_of(Endpoint& endpoint, const SessionChoice& choice);
+/// Likewise before an act on it: an act on a name that no session has would be in the audit log. A
+/// token that may act and not read names an id.
+[[nodiscard]] Result<std::string> acted_on(Endpoint& endpoint, const SessionChoice& choice);
 
 }  // namespace watchdog::monitor

@@ -2,9 +2,8 @@
 // reached or none is left. On a terminal ids are short, so that titles and folders have room: a
 // command takes the begin of an id. Sessions that are not shown are counted, as far as that is
 // cheap.
-#include <unistd.h>
-
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/usage.h"
+#include "facts/ids.h"
 #include "judge/attention.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
@@ -29,6 +29,7 @@ struct SessionsOptions {
   Endpoint::Options endpoint;
   std::string attention, state, health, lifecycle, agent, label, parent, text, sort;
   int limit = 100;
+  bool names = false;  ///< What commands take as a session.
   bool json = false;
 };
 
@@ -68,7 +69,6 @@ std::string lasts(const json& row) {
 /// The rows for people: with the folder where any row has one, and with short ids on a terminal.
 /// Commands take the begin of an id.
 std::string table_of(const std::vector<json>& rows) {
-  const bool is_terminal = isatty(STDOUT_FILENO) == 1;
   const auto folder_of = [](const json& row) {
     return row.contains("directory") ? shown(row, "directory") : "–";
   };
@@ -80,13 +80,31 @@ std::string table_of(const std::vector<json>& rows) {
               has_folders ? std::vector<std::size_t>{2, 3, 4} : std::vector<std::size_t>{2, 3},
               Table::Last::wrapped);
   for (const auto& row : rows) {
-    const auto* id = is_terminal && row.contains("shortId") ? "shortId" : "sessionId";
     std::vector<std::string> cells{coloured(shown(row, "state")), lasts(row), shown(row, "title"),
-                                   shown(row, id), reason_in(row)};
+                                   id_in(row), reason_in(row)};
     if (has_folders) cells.insert(cells.begin() + 3, folder_of(row));
     table.add(std::move(cells));
   }
   return table.text(terminal_width());
+}
+
+/// Prints the ids and the folders that commands take, each with the session's name. Where a folder
+/// has several sessions, a command means the one that runs.
+void print_names(const std::vector<json>& rows) {
+  std::map<std::string, std::vector<const json*>> running;
+  std::map<std::string, std::vector<const json*>> all;
+  for (const auto& row : rows) {
+    print_line(shown(row, "sessionId") + "\t" + name_in(row));
+    const auto folder = shown(row, "directory");
+    // A subagent works in the folder of its parent. A shell splits other names into words.
+    if (!row.value("parentSessionId", json()).is_null() || !is_session_id(folder)) continue;
+    all[folder].push_back(&row);
+    if (row.value("outcome", json()).is_null()) running[folder].push_back(&row);
+  }
+  for (const auto& [folder, of_folder] : all) {
+    const auto& meant = running.contains(folder) ? running[folder] : of_folder;
+    if (meant.size() == 1) print_line(folder + "\t" + name_in(*meant.front()));
+  }
 }
 
 }  // namespace
@@ -132,6 +150,10 @@ static int sessions(const SessionsOptions& options) {
     if (list["next"].is_null()) break;
     after = "&after=" + list["next"].dump();
   }
+  if (options.names) {
+    print_names(rows);
+    return exit_done;
+  }
   if (!options.json) print(rows.empty() ? "no sessions\n" : table_of(rows));
   note_hidden(*endpoint, conditions, list, count, options);
   return exit_done;
@@ -167,7 +189,11 @@ void add_sessions(CommandLine& line) {
   command->add_option("--limit", options->limit, "Largest number to show")
       ->capture_default_str()
       ->check(integer(1, INT32_MAX));
-  command->add_flag("--json", options->json, "Print one progress document (JSON) per line");
+  auto* names = command->add_flag(
+      "--names", options->names,
+      "Print the ids and folders that commands take as a session, each with its name");
+  command->add_flag("--json", options->json, "Print one progress document (JSON) per line")
+      ->excludes(names);
   add_endpoint(*command, options->endpoint);
   command->callback([&line, options] { line.code = sessions(*options); });
 }

@@ -5,6 +5,7 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/session_names.h"
 #include "cli/usage.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
@@ -38,7 +39,7 @@ std::string doing(const json& turn) {
 /// alone.
 Result<Table> other_calls(Endpoint& endpoint, const std::set<std::string>& with_turns,
                           int count_max) {
-  Table table({"SESSION", "AGENT", "CALL", "ELAPSED"}, {1});
+  Table table({"SESSION", "NAME", "AGENT", "ELAPSED", "CALL"}, {1, 2});
   const auto body =
       endpoint.ask(Method::get, "/api/autonomous/sessions?lifecycle=running&limit=1000");
   if (!body) return body.error();
@@ -49,8 +50,8 @@ Result<Table> other_calls(Endpoint& endpoint, const std::set<std::string>& with_
     if (count_max-- == 0) break;
     const auto elapsed =
         row.value("now", std::int64_t{0}) - tool.value("startedAt", std::int64_t{0});
-    table.add({shown(row, "sessionId"), shown(row, "agent"), shown(tool, "name"),
-               lasting(std::max<std::int64_t>(elapsed, 0))});
+    table.add({id_in(row), name_in(row), shown(row, "agent"),
+               lasting(std::max<std::int64_t>(elapsed, 0)), call_in(tool)});
   }
   return table;
 }
@@ -63,16 +64,20 @@ static int turns(const TurnsOptions& options) {
   const auto body =
       endpoint->ask(Method::get, "/api/turns/active?limit=" + std::to_string(options.limit));
   if (!body) return complain(body.error());
-  Table table({"TURN", "SESSION", "AGENT", "ELAPSED", "CALLS", "TOOL"}, {2});
+  Table table({"TURN", "SESSION", "NAME", "AGENT", "ELAPSED", "CALLS", "TOOL"}, {2, 3});
   const auto list = json::parse(*body);
+  const auto names = options.json ? SessionNames() : SessionNames::read(*endpoint);
+  if (!names) return complain(names.error());
   std::set<std::string> with_turns;
   for (const auto& turn : list["turns"]) {
     with_turns.insert(shown(turn, "sessionId"));
     if (options.json) {
       print_json(turn.dump());
     } else {
-      table.add({shown(turn, "turnId"), shown(turn, "sessionId"), shown(turn, "nousId"),
-                 lasting(turn["elapsedMs"]), shown(turn, "toolCallCount"), doing(turn)});
+      const auto session = turn["sessionId"].get<std::string>();
+      table.add({shown(turn, "turnId"), names->id_of(session), names->name_of(session),
+                 shown(turn, "nousId"), lasting(turn["elapsedMs"]), shown(turn, "toolCallCount"),
+                 doing(turn)});
     }
   }
   if (options.json) return exit_done;

@@ -87,7 +87,9 @@ std::string session_row(std::string_view id, const Watched& watched, Instant now
     out.value(nullptr);
   } else {
     const auto& call = history.open_calls->back();
-    out.open_object().field("name", call.name).field("startedAt", at(call.since)).close_object();
+    out.open_object().field("name", call.name).field("startedAt", at(call.since));
+    write_text(out, "command", call.notes->command);
+    out.close_object();
   }
   write_usage(out, history);
   out.field("createdAt", number(watched.created)).key("endedAt");

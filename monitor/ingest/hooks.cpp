@@ -329,7 +329,8 @@ Report notice_report(const Members& members) {
     return make(ReportKind::wait, "input", message);
   if (type == "elicitation_complete" || type == "elicitation_response")
     return make(ReportKind::resume, "input");
-  // It comes some time after the answer, and while a question is open too.
+  // Claude Code sends it a minute after each answer, asked or not, and while a question is open
+  // too. It says no more than the end of the turn did, so it calls nobody.
   if (type == "idle_prompt" || (type.empty() && says("waiting for your input")))
     return rest_of(idle_reports::reminder);
   return make(ReportKind::message, "notification", message);

@@ -3,6 +3,8 @@
 // out.
 #include "terminal/phrases.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -32,6 +34,25 @@ std::string shown(const json& object, const char* name) {
   if (found == object.end() || found->is_null()) return "–";
   return found->is_string() ? terminal_line(found->get_ref<const std::string&>())
                             : terminal_json(found->dump());
+}
+
+std::string name_in(const json& document) {
+  const auto title = shown(document, "title");
+  const auto folder = shown(document, "directory");
+  // Of a session without a prompt the title is its agent and its folder.
+  if (folder == "–" || title.ends_with(" in " + folder)) return title;
+  return (title == "–" ? "" : title + " ") + "in " + folder;
+}
+
+std::string call_in(const json& tool) {
+  // An older server does not say the command.
+  const auto command = shown(tool, "command");
+  return shown(tool, "name") + (command == "–" ? "" : ": " + command);
+}
+
+std::string id_in(const json& row) {
+  const bool is_short = isatty(STDOUT_FILENO) == 1 && row.contains("shortId");
+  return shown(row, is_short ? "shortId" : "sessionId");
 }
 
 std::string lasting(std::int64_t ms) {
@@ -195,9 +216,7 @@ void print_pending(const json& document) {
     const bool is_asked = asks && --left == 0;
     const auto said = shown(tool, "message");
     const auto id = shown(tool, "callId");
-    // An older server does not say the command.
-    const auto command = tool.contains("command") ? shown(tool, "command") : "–";
-    const auto call = shown(tool, "name") + (command == "–" ? "" : ": " + command) + " for " +
+    const auto call = call_in(tool) + " for " +
                       spoken(Millis{tool["elapsedMs"].get<std::int64_t>()}) +
                       (id == "–" ? "" : " (call " + id + ")");
     print_fact(is_dead(document) ? "left open"

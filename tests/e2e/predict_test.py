@@ -187,6 +187,7 @@ class OwnSessions(unittest.TestCase):
         hidden = next(coin for coin in coins if coin["comparedAfter"] == 8)
         self.assertIsNone(hidden["unfinished"])
         self.assertIn("base rate", hidden["why"])
+        self.assertEqual(run("predict", "explain", "--last", "--db", self.database).returncode, 0)
         self.assertEqual(run("predict", "explain", "nobody", "--db", self.database).returncode, 5)
 
     def test_healths_and_alerts_are_the_same_with_and_without_a_model(self):

@@ -3,8 +3,11 @@
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
+import tempfile
+import time
 import unittest
 import urllib.request
 
@@ -18,7 +21,9 @@ FIRST, SECOND = "5e551011-1111-4222-8333-444444444444", "5e551022-1111-4222-8333
 
 class SessionChoice(unittest.TestCase):
     def setUp(self):
-        self.server = self.enterContext(Server(PROGRAM))
+        config = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()), "watchdog.toml")
+        config.write_text('[alerts.channels.log]\ntype = "log"\n')
+        self.server = self.enterContext(Server(PROGRAM, arguments=["--config", config]))
         self.url = f"http://127.0.0.1:{self.server.port}"
         for session, folder in ((FIRST, "/srv/orchard"), (SECOND, "/srv/mill")):
             self.post("/api/hooks/claude-code", {"hook_event_name": "UserPromptSubmit", "prompt": "Begin", "session_id": session, "cwd": folder})
@@ -75,6 +80,39 @@ class SessionChoice(unittest.TestCase):
         self.assertIn(f"If you mean session {FIRST}, give this id", waits.stderr.readline())
         self.assertEqual(self.run_it("wait").returncode, USAGE)
         self.assertEqual(self.run_it("wait", "x", "--last").returncode, USAGE)
+
+    def test_each_list_says_whose_its_rows_are(self):
+        call = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "make release"}, "tool_use_id": "c1"}
+        self.post("/api/hooks/claude-code", call | {"session_id": SECOND, "cwd": "/srv/mill"})
+        self.post("/api/hooks/claude-code", {"hook_event_name": "PermissionRequest", "tool_name": "Write", "tool_input": {"file_path": "x"},
+                                             "session_id": FIRST, "cwd": "/srv/orchard"})
+        self.assertRegex(self.run_it("turns").stdout, f"(?m)^{SECOND} +Begin in mill +claude-code +.*Bash: make release$")
+        deadline = time.monotonic() + PATIENCE_S
+        while (said := self.run_it("alerts", "--session", "orchard").stdout) .startswith("no alerts\n") and time.monotonic() < deadline:
+            time.sleep(.1)
+        self.assertRegex(said, f"(?m)^[0-9]+ .* {FIRST} +Begin in orchard +needs_input ")
+        self.assertRegex(self.run_it("activity", "mill").stdout, f"^working  {SECOND}  Begin in mill  ")
+        said = self.run_it("explain", "mill").stdout
+        self.assertRegex(said, r"(?m)^ *title +Begin$")
+        self.assertRegex(said, r"(?m)^ *folder +mill$")
+
+    def test_what_completion_offers_is_understood(self):
+        self.post("/api/hooks/claude-code", {"hook_event_name": "UserPromptSubmit", "prompt": "Twice", "session_id": "x", "cwd": "/srv/mill"})
+        offered = dict(line.split("\t") for line in self.run_it("sessions", "--names").stdout.splitlines())
+        self.assertEqual(offered, {FIRST: "Begin in orchard", SECOND: "Begin in mill", "x": "Twice in mill", "orchard": "Begin in orchard"})
+        for name in offered:
+            self.assertEqual(self.run_it("status", name).returncode, DONE, name)
+        self.post("/api/hooks/claude-code", {"hook_event_name": "SessionEnd", "reason": "logout", "session_id": SECOND, "cwd": "/srv/mill"})
+        offered = dict(line.split("\t") for line in self.run_it("sessions", "--names").stdout.splitlines())
+        self.assertEqual(offered["mill"], "Twice in mill", "the one that runs is meant")
+
+    def test_what_is_forgotten_is_named_as_elsewhere(self):
+        self.assertEqual(self.run_it("forget", "mill", "--yes").returncode, REFUSED, "it runs")
+        for name, session in (("mill", SECOND), ("--last", FIRST)):
+            said = self.run_it("forget", name, "--yes", "--force")
+            self.assertEqual((said.returncode, said.stdout.splitlines()[0]), (DONE, f"forgotten: {session}"), said.stderr)
+        self.assertEqual(self.run_it("forget", "nobody", "--yes").returncode, NOT_FOUND)
+        self.assertEqual(self.run_it("forget").returncode, USAGE)
 
     def test_a_name_of_several_is_refused_and_names_them(self):
         for command in ("status", "cancel"):

@@ -367,13 +367,13 @@ TEST(AlertGrouping, sends_alerts_together_that_belong_together_or_are_too_many) 
   const AlertRules rules{.messages_max = 3, .group_window = 60s};
   // A question is `?`, and a question of a child of p is `?p`.
   const auto messages_of = [&](const std::vector<std::string>& parents,
-                               const std::vector<MessageMade>& recent) {
+                               const std::vector<MessageMade>& recent, std::size_t asked = 0) {
     std::vector<AlertMade> alerts;
     for (const auto& parent : parents) {
       const bool asks = parent.starts_with('?');
       alerts.push_back({.parent = asks ? parent.substr(1) : parent, .asks = asks});
     }
-    const auto grouping = group_alerts(alerts, recent, start + 100s, rules);
+    const auto grouping = group_alerts(alerts, recent, asked, start + 100s, rules);
     std::string text;
     for (const auto& message : grouping.messages) {
       text += '[';
@@ -403,6 +403,8 @@ TEST(AlertGrouping, sends_alerts_together_that_belong_together_or_are_too_many) 
   EXPECT_EQ(messages_of({"", "?", "", "", "?", ""}, {}), "[1][4][0235]");
   const std::vector<std::string> many(questions_alone_max + 5, "?");
   EXPECT_TRUE(messages_of(many, {}).ends_with("[19][2021222324]")) << "a storm is one message more";
+  EXPECT_EQ(messages_of({"?", "?", "?"}, {}, questions_alone_max - 1), "[0][12]")
+      << "those of the last minute count";
 }
 
 }  // namespace

@@ -304,11 +304,11 @@ void snooze(AlertState& state, Instant until) {
 }
 
 Grouping group_alerts(const std::vector<AlertMade>& alerts, const std::vector<MessageMade>& recent,
-                      Instant now, const AlertRules& rules) {
+                      std::size_t asked, Instant now, const AlertRules& rules) {
   Grouping grouping;
   std::vector<std::size_t> others;
   for (std::size_t at = 0; at < alerts.size(); ++at) {
-    if (alerts[at].asks && grouping.messages.size() < questions_alone_max) {
+    if (alerts[at].asks && asked + grouping.messages.size() < questions_alone_max) {
       grouping.messages.push_back({at});
     } else {
       others.push_back(at);

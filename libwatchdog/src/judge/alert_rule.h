@@ -123,15 +123,15 @@ struct AlertMade {
   bool asks = false;     ///< A person is asked, or no more.
 };
 
-/// Of more questions, the rest are grouped as other alerts are.
+/// Of more questions within `group_window`, the rest are grouped as other alerts are.
 inline constexpr std::size_t questions_alone_max = 20;
 
 /// Groups alerts that wait, the oldest first. A question goes out at once and alone, so that it can
 /// be answered from its message. Other alerts of one parent go together, and all of them if there
 /// would be too many messages. Others wait. `recent`: messages of the last `group_window` without
-/// those of questions, the oldest first.
+/// those of questions, the oldest first. `asked`: the number of those of questions.
 [[nodiscard]] Grouping group_alerts(const std::vector<AlertMade>& alerts,
-                                    const std::vector<MessageMade>& recent, Instant now,
-                                    const AlertRules& rules);
+                                    const std::vector<MessageMade>& recent, std::size_t asked,
+                                    Instant now, const AlertRules& rules);
 
 }  // namespace watchdog

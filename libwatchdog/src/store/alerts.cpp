@@ -362,6 +362,15 @@ std::vector<MessageMade> Store::State::Alerts::messages_after(Instant then, int 
   return messages;
 }
 
+std::size_t Store::State::Alerts::questions_after(Instant then) {
+  auto& query = log_.sql(
+      "SELECT count(DISTINCT message) FROM alerts WHERE told_tick > ? AND kind = 'alert' AND word "
+      "= 'needs_input'");
+  const ResetLater later(query);
+  query.bind(1, ticks(then));
+  return query.step() ? static_cast<std::size_t>(query.integer(0)) : 0;
+}
+
 void Store::State::Alerts::send_together(const std::vector<std::int64_t>& ids,
                                          const std::string& parent, Instant at) {
   std::string message;
@@ -401,8 +410,10 @@ void Store::State::Alerts::make_messages(const AlertRules& rules) {
   }
   waiting.reset();
   made_.clear();
-  const auto grouping =
-      group_alerts(alerts, messages_after(at - rules.group_window, rules.messages_max), at, rules);
+  const auto then = at - rules.group_window;
+  const bool asks = std::ranges::any_of(alerts, &AlertMade::asks);
+  const auto grouping = group_alerts(alerts, messages_after(then, rules.messages_max),
+                                     asks ? questions_after(then) : 0, at, rules);
   for (const auto& group : grouping.messages) {
     std::vector<std::int64_t> together;
     auto parent = alerts[group.front()].parent;

@@ -170,6 +170,8 @@ struct Store::State {
                     const AlertRules& rules);
     void make_messages(const AlertRules& rules);
     [[nodiscard]] std::vector<MessageMade> messages_after(Instant then, int count_max);
+    /// The number of messages that asked a person after that.
+    [[nodiscard]] std::size_t questions_after(Instant then);
     void send_together(const std::vector<std::int64_t>& ids, const std::string& parent, Instant at);
 
     State& log_;
