@@ -73,7 +73,7 @@ int activity(const ActivityOptions& options) {
   } else {
     const auto session = shown(document, "sessionId");
     const auto names = SessionNames::read(*endpoint);
-    const auto name = names && session != "–" ? names->name_of(session) : "–";
+    const auto name = names && session != "–" ? names->title_of(session) : "–";
     print_line(word + (session == "–" ? "" : "  " + session) + (name == "–" ? "" : "  " + name) +
                "  " + reason_in(document));
   }

@@ -54,13 +54,14 @@ std::string known_by(const json& alert) {
 }
 
 void print_alerts(const json& list, const SessionNames& names) {
-  Table table({"ID", "SINCE", "SESSION", "NAME", "HEALTH", "SENT", "KNOWN", "WHY"}, {3, 5, 6});
+  Table table({"ID", "SINCE", "SESSION", "TITLE", "HEALTH", "SENT", "KNOWN", "WHY"}, {3, 5, 6},
+              Table::Last::wrapped);
   for (const auto& alert : list["alerts"]) {
     const bool over = alert.value("kind", "") == "recovery";
     const auto word = alert.value("health", "?");
     const auto session = alert["sessionId"].get<std::string>();
     table.add({shown(alert, "alertId"), local_time(alert["at"]), names.id_of(session),
-               names.name_of(session), over ? "over: " + word : coloured(word),
+               names.title_of(session), over ? "over: " + word : coloured(word),
                deliveries_of(alert), known_by(alert), reason_in(alert)});
   }
   print(table.is_empty() ? "no alerts\n" : table.text(terminal_width()));

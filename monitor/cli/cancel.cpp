@@ -41,7 +41,7 @@ std::string target_of(const CancelOptions& options) {
 /// The session as a person knows it, after two spaces. Empty: it cannot be read.
 std::string name_of_session(Endpoint& endpoint, const std::string& session) {
   const auto body = endpoint.ask(Method::get, "/api/autonomous/progress/" + url_encoded(session));
-  return body ? "  " + name_in(json::parse(*body)) : "";
+  return body ? "  " + title_in(json::parse(*body)) : "";
 }
 
 }  // namespace

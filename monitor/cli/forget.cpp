@@ -55,7 +55,7 @@ bool is_agreed(const json& sessions, const SessionNames& names) {
   if (isatty(STDIN_FILENO) != 1) return false;
   for (const auto& session : sessions) {
     const auto id = session.get<std::string>();
-    print_error(terminal_line(id) + "  " + names.name_of(id) + "\n");
+    print_error(terminal_line(id) + "  " + names.title_of(id) + "\n");
   }
   print_error("This cannot be undone. Forget " + std::to_string(sessions.size()) +
               (sessions.size() == 1 ? " session" : " sessions") + "? [y/N] ");

@@ -53,7 +53,7 @@ Error several(const std::string& named, const std::vector<json>& found) {
   constexpr std::size_t named_max = 5;
   std::string text = "'" + named + "' names " + std::to_string(found.size()) + " sessions:";
   for (std::size_t at = 0; at < std::min(found.size(), named_max); ++at)
-    text += "\n  " + shown(found[at], "sessionId") + "  " + name_in(found[at]);
+    text += "\n  " + shown(found[at], "sessionId") + "  " + title_in(found[at]);
   if (found.size() > named_max)
     text += "\n  and " + std::to_string(found.size() - named_max) + " more";
   return {ErrorCode::invalid, std::move(text), "session"};

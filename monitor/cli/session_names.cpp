@@ -26,9 +26,9 @@ Result<SessionNames> SessionNames::read(Endpoint& endpoint) {
   return names;
 }
 
-std::string SessionNames::name_of(const std::string& session) const {
+std::string SessionNames::title_of(const std::string& session) const {
   const auto found = rows_.find(session);
-  return found == rows_.end() ? "–" : name_in(found->second);
+  return found == rows_.end() ? "–" : title_in(found->second);
 }
 
 std::string SessionNames::id_of(const std::string& session) const {

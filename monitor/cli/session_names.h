@@ -17,8 +17,8 @@ class SessionNames {
   /// Errors: those of Endpoint::ask.
   [[nodiscard]] static Result<SessionNames> read(Endpoint& endpoint);
 
-  /// See `name_in`. `–` of a session that is not among the newest.
-  [[nodiscard]] std::string name_of(const std::string& session) const;
+  /// See `title_in`. `–` of a session that is not among the newest.
+  [[nodiscard]] std::string title_of(const std::string& session) const;
   /// See `id_in`.
   [[nodiscard]] std::string id_of(const std::string& session) const;
 

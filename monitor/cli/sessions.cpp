@@ -94,7 +94,7 @@ void print_names(const std::vector<json>& rows) {
   std::map<std::string, std::vector<const json*>> running;
   std::map<std::string, std::vector<const json*>> all;
   for (const auto& row : rows) {
-    print_line(shown(row, "sessionId") + "\t" + name_in(row));
+    print_line(shown(row, "sessionId") + "\t" + title_in(row));
     const auto folder = shown(row, "directory");
     // A subagent works in the folder of its parent. A shell splits other names into words.
     if (!row.value("parentSessionId", json()).is_null() || !is_session_id(folder)) continue;
@@ -103,7 +103,7 @@ void print_names(const std::vector<json>& rows) {
   }
   for (const auto& [folder, of_folder] : all) {
     const auto& meant = running.contains(folder) ? running[folder] : of_folder;
-    if (meant.size() == 1) print_line(folder + "\t" + name_in(*meant.front()));
+    if (meant.size() == 1) print_line(folder + "\t" + title_in(*meant.front()));
   }
 }
 

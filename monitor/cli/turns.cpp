@@ -39,7 +39,7 @@ std::string doing(const json& turn) {
 /// alone.
 Result<Table> other_calls(Endpoint& endpoint, const std::set<std::string>& with_turns,
                           int count_max) {
-  Table table({"SESSION", "NAME", "AGENT", "ELAPSED", "CALL"}, {1, 2});
+  Table table({"SESSION", "TITLE", "AGENT", "ELAPSED", "CALL"}, {1, 2}, Table::Last::wrapped);
   const auto body =
       endpoint.ask(Method::get, "/api/autonomous/sessions?lifecycle=running&limit=1000");
   if (!body) return body.error();
@@ -50,7 +50,7 @@ Result<Table> other_calls(Endpoint& endpoint, const std::set<std::string>& with_
     if (count_max-- == 0) break;
     const auto elapsed =
         row.value("now", std::int64_t{0}) - tool.value("startedAt", std::int64_t{0});
-    table.add({id_in(row), name_in(row), shown(row, "agent"),
+    table.add({id_in(row), title_in(row), shown(row, "agent"),
                lasting(std::max<std::int64_t>(elapsed, 0)), call_in(tool)});
   }
   return table;
@@ -64,7 +64,8 @@ static int turns(const TurnsOptions& options) {
   const auto body =
       endpoint->ask(Method::get, "/api/turns/active?limit=" + std::to_string(options.limit));
   if (!body) return complain(body.error());
-  Table table({"TURN", "SESSION", "NAME", "AGENT", "ELAPSED", "CALLS", "TOOL"}, {2, 3});
+  Table table({"TURN", "SESSION", "TITLE", "AGENT", "ELAPSED", "CALLS", "TOOL"}, {2, 3},
+              Table::Last::wrapped);
   const auto list = json::parse(*body);
   const auto names = options.json ? SessionNames() : SessionNames::read(*endpoint);
   if (!names) return complain(names.error());
@@ -75,7 +76,7 @@ static int turns(const TurnsOptions& options) {
       print_json(turn.dump());
     } else {
       const auto session = turn["sessionId"].get<std::string>();
-      table.add({shown(turn, "turnId"), names->id_of(session), names->name_of(session),
+      table.add({shown(turn, "turnId"), names->id_of(session), names->title_of(session),
                  shown(turn, "nousId"), lasting(turn["elapsedMs"]), shown(turn, "toolCallCount"),
                  doing(turn)});
     }

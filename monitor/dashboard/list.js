@@ -80,6 +80,7 @@ function secondLine(row) {
   const said = beside(row.lastMessage, row.reason);
   if (needsYou(row)) return said || deedOf(row);
   if (row.lastMessage) return said;
+  if (row.tool?.command && !hasEnded(row)) return row.tool.command;
   return beside(row.task, row.title);
 }
 
@@ -174,7 +175,7 @@ function fillRow(tr, item) {
   // A call that waits for a person does not run.
   if (row.tool && !hasEnded(row) && !['dead', 'needs_input'].includes(row.state)) {
     const elapsed = time - row.tool.startedAt;
-    put(part.running, `${row.tool.name || 'a tool'}${row.tool.command ? `: ${row.tool.command},` : ''} ${spoken(elapsed)}`);
+    put(part.running, `${row.tool.name || 'a tool'} ${spoken(elapsed)}`);
     mark(part.running, 'class', `pace ${pace(elapsed)}`);
   } else {
     put(part.running, row.cancelling && !hasEnded(row) ? 'asked to stop' : serverBrief(row.server));

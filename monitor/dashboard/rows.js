@@ -61,7 +61,7 @@ export const isFiltered = (wish) =>
 
 function textOf(row) {
   row.text ??= [row.title, row.sessionId, row.agent, row.directory, row.task, row.parentSessionId, row.reason, row.lastMessage,
-                row.currentPhase, row.tool?.name, row.server?.state,
+                row.currentPhase, row.tool?.name, row.tool?.command, row.server?.state,
                 ...Object.entries(row.labels ?? {}).map((label) => label.join(':'))].filter(Boolean).join('\n').toLowerCase();
   return row.text;
 }

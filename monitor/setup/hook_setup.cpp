@@ -185,8 +185,10 @@ int hold_for(const AgentSetup& agent, const HookTarget& target, std::string_view
   return asks ? target.hold_seconds.value_or(0) : 0;
 }
 
-/// The session's name goes into a header: an address with a blank or a quote in it is none for
-/// curl.
+/// A command, also where an agent offers hooks of type `http`: only a shell knows the agent's
+/// process and the variables of its terminal. Claude Code 2.1.197 shows two errors a call for such
+/// hooks while no monitor runs. The session's name goes into a header: an address with a blank or a
+/// quote in it is none for curl.
 std::string command_of(const AgentSetup& agent, const HookTarget& target, std::string_view event) {
   const auto header = target.header_file.empty() ? "" : "-H @\"" + target.header_file + "\" ";
   const auto trusted = target.ca_file.empty() ? "" : "--cacert \"" + target.ca_file + "\" ";

@@ -36,12 +36,12 @@ std::string shown(const json& object, const char* name) {
                             : terminal_json(found->dump());
 }
 
-std::string name_in(const json& document) {
+std::string title_in(const json& document) {
   const auto title = shown(document, "title");
   const auto folder = shown(document, "directory");
   // Of a session without a prompt the title is its agent and its folder.
   if (folder == "–" || title.ends_with(" in " + folder)) return title;
-  return (title == "–" ? "" : title + " ") + "in " + folder;
+  return folder + (title == "–" ? "" : ": " + title);
 }
 
 std::string call_in(const json& tool) {

@@ -28,9 +28,9 @@ void print_fact(const char* name, const std::string& text);
 /// An event in a line: number, time, kind, and the rest as it is.
 [[nodiscard]] std::string event_line(const nlohmann::json& event);
 
-/// A session as people know it, of a document or a row: `Fix the tests in parser`, its title and
-/// its folder; `–`: it has neither.
-[[nodiscard]] std::string name_in(const nlohmann::json& document);
+/// A session as people know it, of a document or a row, and as messages name it: `parser: Fix the
+/// tests`, its folder and its title; `–`: it has neither.
+[[nodiscard]] std::string title_in(const nlohmann::json& document);
 /// A call with the command that it runs: `Bash: make release`.
 [[nodiscard]] std::string call_in(const nlohmann::json& tool);
 /// The id of a session in a table: a short one on a terminal, where commands take it as well.

@@ -67,7 +67,7 @@ class SessionChoice(unittest.TestCase):
         self.assertNotIn("FOLDER", self.run_it("sessions", "--agent", "nobody").stdout)
 
     def test_a_cancel_says_whose_session_it_is(self):
-        self.assertIn(f"session {SECOND}  Begin in mill\n", self.run_it("cancel", "--last").stdout)
+        self.assertIn(f"session {SECOND}  mill: Begin\n", self.run_it("cancel", "--last").stdout)
 
     def test_a_wait_takes_the_last_one_and_hints_at_a_folder(self):
         self.post("/api/hooks/claude-code", {"hook_event_name": "SessionEnd", "reason": "logout", "session_id": SECOND, "cwd": "/srv/mill"})
@@ -86,12 +86,12 @@ class SessionChoice(unittest.TestCase):
         self.post("/api/hooks/claude-code", call | {"session_id": SECOND, "cwd": "/srv/mill"})
         self.post("/api/hooks/claude-code", {"hook_event_name": "PermissionRequest", "tool_name": "Write", "tool_input": {"file_path": "x"},
                                              "session_id": FIRST, "cwd": "/srv/orchard"})
-        self.assertRegex(self.run_it("turns").stdout, f"(?m)^{SECOND} +Begin in mill +claude-code +.*Bash: make release$")
+        self.assertRegex(self.run_it("turns").stdout, f"(?m)^{SECOND} +mill: Begin +claude-code +.*Bash: make release$")
         deadline = time.monotonic() + PATIENCE_S
         while (said := self.run_it("alerts", "--session", "orchard").stdout) .startswith("no alerts\n") and time.monotonic() < deadline:
             time.sleep(.1)
-        self.assertRegex(said, f"(?m)^[0-9]+ .* {FIRST} +Begin in orchard +needs_input ")
-        self.assertRegex(self.run_it("activity", "mill").stdout, f"^working  {SECOND}  Begin in mill  ")
+        self.assertRegex(said, f"(?m)^[0-9]+ .* {FIRST} +orchard: Begin +needs_input ")
+        self.assertRegex(self.run_it("activity", "mill").stdout, f"^working  {SECOND}  mill: Begin  ")
         said = self.run_it("explain", "mill").stdout
         self.assertRegex(said, r"(?m)^ *title +Begin$")
         self.assertRegex(said, r"(?m)^ *folder +mill$")
@@ -99,12 +99,12 @@ class SessionChoice(unittest.TestCase):
     def test_what_completion_offers_is_understood(self):
         self.post("/api/hooks/claude-code", {"hook_event_name": "UserPromptSubmit", "prompt": "Twice", "session_id": "x", "cwd": "/srv/mill"})
         offered = dict(line.split("\t") for line in self.run_it("sessions", "--names").stdout.splitlines())
-        self.assertEqual(offered, {FIRST: "Begin in orchard", SECOND: "Begin in mill", "x": "Twice in mill", "orchard": "Begin in orchard"})
+        self.assertEqual(offered, {FIRST: "orchard: Begin", SECOND: "mill: Begin", "x": "mill: Twice", "orchard": "orchard: Begin"})
         for name in offered:
             self.assertEqual(self.run_it("status", name).returncode, DONE, name)
         self.post("/api/hooks/claude-code", {"hook_event_name": "SessionEnd", "reason": "logout", "session_id": SECOND, "cwd": "/srv/mill"})
         offered = dict(line.split("\t") for line in self.run_it("sessions", "--names").stdout.splitlines())
-        self.assertEqual(offered["mill"], "Twice in mill", "the one that runs is meant")
+        self.assertEqual(offered["mill"], "mill: Twice", "the one that runs is meant")
 
     def test_what_is_forgotten_is_named_as_elsewhere(self):
         self.assertEqual(self.run_it("forget", "mill", "--yes").returncode, REFUSED, "it runs")
