@@ -403,7 +403,7 @@ TEST(AlertGrouping, sends_alerts_together_that_belong_together_or_are_too_many) 
   EXPECT_EQ(messages_of({"", "?", "", "", "?", ""}, {}), "[1][4][0235]");
   const std::vector<std::string> many(questions_alone_max + 5, "?");
   EXPECT_TRUE(messages_of(many, {}).ends_with("[19][2021222324]")) << "a storm is one message more";
-  EXPECT_EQ(messages_of({"?", "?", "?"}, {}, questions_alone_max - 1), "[0][12]")
+  EXPECT_EQ(messages_of({"?", "?", "?", "?", "?"}, {}, questions_alone_max - 1), "[0][1234]")
       << "those of the last minute count";
 }
 
