@@ -201,6 +201,34 @@ TEST_F(Alerts, are_acknowledged_and_snoozed) {
   EXPECT_EQ(json::parse(ran.output)["alerts"][0]["acknowledged"]["by"], "user");
 }
 
+TEST_F(Alerts, of_a_trouble_need_nobody_once_they_are_acknowledged_until_it_is_over) {
+  Hook hook;
+  configure(webhook("team", hook));
+  start();
+  const auto attention = [this] {
+    return json::parse(server->get("/api/autonomous/progress/s").body)["attention"];
+  };
+  const auto counted = [this](const char* group) {
+    return json::parse(server->get("/api/autonomous/summary").body)["attention"][group];
+  };
+  get_stuck("s");
+  (void)hook.wait_for(1);
+  until_sent();
+  EXPECT_EQ(attention(), "needs_you");
+  EXPECT_EQ(server->post("/api/alerts/1/acknowledge", R"({"by":"ann"})").status, 200);
+  until([&] { return attention() == "watch"; });
+  EXPECT_EQ(counted("needs_you"), 0);
+  EXPECT_EQ(counted("watch"), 1);
+  end(SIGKILL);
+  start();
+  until([&] { return attention() == "watch"; });
+  EXPECT_EQ(counted("needs_you"), 0) << "a restart forgets no person's act";
+  recover("s");
+  EXPECT_EQ(attention(), "working");
+  get_stuck("s");
+  EXPECT_EQ(attention(), "needs_you") << "the next trouble is another one";
+}
+
 TEST_F(Alerts, say_no_secrets_and_nothing_of_the_task_unless_they_may) {
   const std::vector<std::string> secrets{"sk-abcdefghijklmnopqrstuvwxyz012345",
                                          "ghp_0123456789abcdefghijklmnopqrstuvwxyz",

@@ -55,6 +55,11 @@ TEST(Attention, every_session_has_one_state_and_one_group) {
       {{L::running, H::slow, "", false, true}, S::slow, A::watch},
       {{L::waiting, H::blocked, ""}, S::waiting, A::watch},
       {{L::waiting, H::silent, "approval"}, S::silent, A::needs_you},
+      {{L::running, H::looping, "", false, false, true}, S::looping, A::watch},  // acknowledged
+      {{L::running, H::silent, "", false, false, true}, S::silent, A::watch},
+      {{L::running, H::dead, "", false, false, true}, S::dead, A::resting},
+      {{L::waiting, H::blocked, "input", false, false, true}, S::needs_input, A::needs_you},
+      {{L::running, H::progressing, "", false, false, true}, S::progressing, A::working},
       {{L::completed, H::looping}, S::completed, A::resting},
       {{L::cancelled, H::stuck}, S::cancelled, A::resting},
       {{L::failed, H::progressing}, S::failed, A::needs_you},

@@ -297,7 +297,8 @@ struct Notes {
   std::string idle_why{};
   std::optional<Outcome> outcome{};  ///< How it ended; empty: it runs.
   WallTime outcome_at{};             ///< When it ended.
-  bool acknowledged = false;  ///< A person acknowledged the end. The store knows, and no event.
+  /// A person acknowledged the end, or the present trouble. The store knows, and no event.
+  bool acknowledged = false;
   std::optional<CancelRequest> cancel{};  ///< The newest request to stop.
   Seq exited_seq = 0;                     ///< Its process is known to be gone.
   Instant quiet_until{};                  ///< Until then the session announced to be quiet.

@@ -119,6 +119,9 @@ Standing standing_of(const StandingFacts& facts) noexcept {
     return {state, facts.quiet ? Attention::watch : Attention::working};
   // Slow is not stuck. But a person may want to look where nothing shows that it works.
   if (state == SessionState::slow && facts.quiet) return {state, Attention::watch};
+  // A question still needs its person. Somebody looks after a trouble that is acknowledged.
+  if (facts.known && is_trouble(facts.health) && attention_of(state) == Attention::needs_you)
+    return {state, state == SessionState::dead ? Attention::resting : Attention::watch};
   return {state, attention_of(state)};
 }
 
@@ -133,7 +136,8 @@ Standing standing_of(const Case& judged, WallTime wall, Family family) noexcept 
                       .health = judged.health.kind,
                       .waits_for = notes.waiting_for,
                       .settled = is_settled,
-                      .quiet = judged.health.pattern == Pattern::quiet});
+                      .quiet = judged.health.pattern == Pattern::quiet,
+                      .known = notes.acknowledged});
 }
 
 WallTime standing_since(const Case& judged, Instant now, WallTime wall) noexcept {

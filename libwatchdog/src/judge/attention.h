@@ -72,6 +72,7 @@ struct StandingFacts {
   /// `end_fresh_for`, or something goes on after the turn.
   bool settled = false;
   bool quiet = false;  ///< Nothing shows that it works, see Pattern::quiet.
+  bool known = false;  ///< A person acknowledged its trouble.
 };
 
 /// How long a failed end needs a person if nobody acknowledges it, and how long a finished turn is
@@ -95,7 +96,7 @@ enum class Family : std::uint8_t {
 /// model. More than a relay of requests saw it, because those may be a program's.
 [[nodiscard]] bool is_turn_of_person(const History& history) noexcept;
 
-/// Of a session in this state; of a failed or incomplete end while nobody acknowledged it.
+/// Of a session in this state; of a trouble or a failed end while nobody acknowledged it.
 [[nodiscard]] Attention attention_of(SessionState state) noexcept;
 
 /// Pure.

@@ -24,6 +24,9 @@ void Case::conclude(Instant now, std::vector<Transition>& changes, const DetailP
       changes.back().situation = (*details)(*this, now);
   }
   health = next;
+  // An acknowledgement ends with the trouble.
+  if (history.notes->acknowledged && !is_trouble(health.kind))
+    history.notes.edit().acknowledged = false;
   remember();
 }
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "store/store.h"
 
@@ -23,6 +25,9 @@ class AlertActs {
   [[nodiscard]] Result<void> give_to_new_channels(const AlertRules& rules);
   /// Returns true if the alerts to send changed since the last call.
   [[nodiscard]] bool drain_new_messages();
+  /// Returns the sessions whose alert was acknowledged (true) or snoozed since the last call. For
+  /// the judge alone.
+  [[nodiscard]] std::vector<std::pair<SessionKey, bool>> drain_known();
   /// Records the result of a delivery.
   [[nodiscard]] Result<void> note(const Attempt& attempt);
   /// Records that a person knows of an alert: no more alerts of that trouble until it is over. The

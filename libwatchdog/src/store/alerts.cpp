@@ -555,6 +555,10 @@ bool AlertActs::drain_new_messages() {
   return std::exchange(state_.alerts.has_new_messages, false);
 }
 
+std::vector<std::pair<SessionKey, bool>> AlertActs::drain_known() {
+  return std::exchange(state_.alerts.known, {});
+}
+
 Result<void> AlertActs::note(const Attempt& attempt) {
   const auto done = state_.in_turn<bool>([&]() -> Result<bool> {
     for (const auto id : attempt.alerts) {
@@ -600,6 +604,7 @@ Result<Alert> Store::State::Alerts::change(std::int64_t id, std::string_view una
     change(found->front(), state);
     // The judge has the rules and finds the consequences at its next look.
     put_state(session->key, state, log_.now);
+    known.emplace_back(session->key, state.acknowledged);
     auto& hold =
         log_.sql("UPDATE deliveries SET state = 'held' WHERE alert = ? AND state = 'pending'");
     hold.bind(1, id);

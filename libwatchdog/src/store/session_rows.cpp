@@ -57,11 +57,7 @@ std::string session_columns(const Database& database, WordsFrom words = WordsFro
   return "s.id, s.name, s.spec, s.created_ms, s.attempt, s.lifecycle, s.health, coalesce((SELECT "
          "seq FROM heads WHERE session = s.id), 0), s.updated_ms, s.outcome_reason, CASE WHEN "
          "s.ended_ms IS NULL THEN NULL ELSE (" +
-         std::string(last) + ") END, " +
-         (on_server ? "CASE WHEN s.ended_ms IS NOT NULL THEN (SELECT acknowledged FROM "
-                      "alert_states WHERE session = s.id) END"
-                    : "s.ended_ms IS NOT NULL AND (SELECT acknowledged FROM alert_states WHERE "
-                      "session = s.id)");
+         std::string(last) + ") END, (SELECT acknowledged FROM alert_states WHERE session = s.id)";
 }
 
 /// Asks a server again, more slowly, if it refused a text of some row. Such a row costs only its

@@ -32,7 +32,7 @@ struct SessionRow {
   Words words{};
   std::string error{};        ///< The error that it ended with, for people.
   std::string subject{};      ///< The subject of the reason, such as a budget's axis.
-  bool acknowledged = false;  ///< A person acknowledged the alert about its end.
+  bool acknowledged = false;  ///< A person acknowledged the alert about its end or its trouble.
   std::int32_t attempt = 1;
   Lifecycle lifecycle = Lifecycle::running;
   HealthKind health = HealthKind::unknown;

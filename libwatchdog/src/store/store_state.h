@@ -123,13 +123,15 @@ struct Store::State {
     ReportOrigin origin_ = ReportOrigin::unknown;  ///< Of the batch under way.
   };
 
-  /// The alerts of sessions and their deliveries. All but `has_new_messages` need the transaction
-  /// under way.
+  /// The alerts of sessions and their deliveries. All but `has_new_messages` and `known` need the
+  /// transaction under way.
   class Alerts {
    public:
     explicit Alerts(State& log) : log_(log) {}
 
     bool has_new_messages = false;  ///< Messages were made since the last question.
+    /// Acknowledged (true) or snoozed since the last question.
+    std::vector<std::pair<SessionKey, bool>> known;
     /// Makes the alerts that follow from conclusions.
     void notice(const Conclusions& verdicts);
     /// Makes those that are due by `until`, of sessions that this process judges.
