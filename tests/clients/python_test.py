@@ -83,7 +83,8 @@ class Reports(WithMonitor):
         self.assertEqual((reporter.cancel["by"], reporter.cancel["reason"]), ("ann", "enough"))
         with self.assertRaises(Cancelled), reporter:
             reporter.check()
-        self.assertEqual(self.monitor.progress(self.session)["outcome"]["kind"], "cancelled")
+        outcome = self.monitor.progress(self.session)["outcome"]
+        self.assertEqual((outcome["kind"], outcome["subject"]), ("cancelled", "ann"))
 
     def test_one_call_is_aborted_alone(self):
         reporter = self.reporter(interval_s=0.1)
@@ -437,16 +438,17 @@ class Families(WithMonitor):
         for name, lines, outcome in (
                 ("task", ["async def agent():", "    with Reporter('task'):", "        await asyncio.sleep(60)", "async def main():",
                           "    task = asyncio.ensure_future(agent())", "    await asyncio.sleep(0.05)", "    task.cancel()",
-                          "    await asyncio.gather(task, return_exceptions=True)", "asyncio.run(main())"], "cancelled"),
+                          "    await asyncio.gather(task, return_exceptions=True)", "asyncio.run(main())"], "cancelled: task_cancelled"),
                 ("generator", ["def agent():", "    with Reporter('generator') as reporter:", "        for step in range(9):",
                                "            with reporter.tool('t') as call:", "                call.result = step", "                yield step",
-                               "for step in agent():", "    break"], "incomplete"),
-                ("group", ["class CancelledError(Exception): pass", "try:", "    with Reporter('group'):", "        raise CancelledError", "except CancelledError:", "    pass"], "failed"),
+                               "for step in agent():", "    break"], "incomplete: left_early"),
+                ("group", ["class CancelledError(Exception): pass", "try:", "    with Reporter('group'):", "        raise CancelledError", "except CancelledError:", "    pass"], "failed: error"),
                 ("cancelled", ["try:", "    with Reporter('cancelled'):", "        try:", "            raise Cancelled('ann: enough')",
-                               "        except Exception:", "            pass", "except Cancelled:", "    pass"], "cancelled")):
+                               "        except Exception:", "            pass", "except Cancelled:", "    pass"], "cancelled: cancelled")):
             with self.subTest(name):
                 self.program(*lines)
-                self.assertEqual(self.monitor.progress(name)["lifecycle"], outcome)
+                ended = self.monitor.progress(name)["outcome"]
+                self.assertEqual(f"{ended['kind']}: {ended['reason']}", outcome)
         self.assertEqual([event["kind"] for event in self.monitor.events("generator")], ["start", "tool_call", "tool_result", "end"])
 
     def test_a_cancel_in_a_tool_passes_a_loop_that_shows_its_model_each_error(self):

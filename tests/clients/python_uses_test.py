@@ -2,6 +2,7 @@
 """What the Python client costs its agent, and how it works with asyncio, wrapped functions, signals and wrong values."""
 
 import asyncio
+import collections
 import contextlib
 import decimal
 import fractions
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 import unittest
 
 from python_case import CLIENT, PATIENCE_S, WithMonitor
@@ -150,6 +152,28 @@ class Costs(WithMonitor):
         self.assertLess(time.monotonic() - begin, whole_s / 5)
         self.assertTrue(reporter.flush(PATIENCE_S))
         self.assertEqual(len(self.told("tool_result")), 5)
+
+    def test_large_data_within_other_values_take_a_moment(self):
+        """Of the agent's own processor time. Some of these took half a second."""
+        text = "x" * 50_000_000
+        reporter = Reporter("large", server="http://127.0.0.1:9", interval_s=0, queue_max=100)
+        self.addCleanup(reporter.close, 0)
+
+        def fail(error):
+            with contextlib.suppress(ValueError), Reporter("failed", server="http://127.0.0.1:9", exit_s=0):
+                raise error
+        acts = {"error": lambda: reporter.state_change("x", ValueError({"page": text})), "namespace": lambda: reporter.state_change("x", types.SimpleNamespace(page=text)),
+                "set": lambda: reporter.state_change("x", pages), "counts": lambda: reporter.state_change("x", counts), "texts": lambda: reporter.state_change("x", texts),
+                "name": lambda: reporter.tool_call(text), "number": lambda: reporter.heartbeat({"page": text}), "block": lambda: fail(ValueError({"page": text})),
+                "end": lambda: Reporter("failed", server="http://127.0.0.1:9", exit_s=0).failed(ValueError(text))}
+        pages, counts, texts = frozenset([text, text[1:]]), collections.Counter(range(200_000)), {f"{number}" for number in range(200_000)}
+        for name, act in acts.items():
+            spent = []
+            for _ in range(5):
+                begin = time.thread_time()
+                act()
+                spent.append(time.thread_time() - begin)
+            self.assertLess(min(spent), 0.02, name)
 
     def test_data_that_is_not_read_to_its_end_is_not_equal(self):
         def run(name, make):
@@ -387,10 +411,10 @@ class WrongValues(WithMonitor):
 
     def test_numbers_of_any_kind_are_iterations(self):
         with self.reporter() as reporter:
-            for number in (True, 2.0, decimal.Decimal(3), fractions.Fraction(4), Index()):
+            for number in (True, 2.0, decimal.Decimal(3), fractions.Fraction(4), Index(), 10**30):
                 reporter.heartbeat(number, f"phase {number}")
             reporter.wait_for("quota", until="2000000000")
-        self.assertEqual(([event["iteration"] for event in self.told("heartbeat")], reporter.rejected), ([1, 2, 3, 4, 5], 0))
+        self.assertEqual(([event.get("iteration") for event in self.told("heartbeat")], reporter.rejected), ([1, 2, 3, 4, 5, None], 0))
         self.assertEqual([event["until_ms"] for event in self.told("wait")], [2_000_000_000_000])
 
 

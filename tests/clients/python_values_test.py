@@ -36,6 +36,11 @@ class Vague(Plain):
         return "<Response [200]>"
 
 
+class Mute(Plain):
+    def __repr__(self):
+        return ""
+
+
 class Cut(Plain):
     def __repr__(self):
         return "array([0, 1, ..., 8, 9])"
@@ -87,9 +92,9 @@ def circle(number):
 class Values(WithMonitor):
     """The monitor compares the texts of values. Two values have the same text only if they are equal."""
 
-    OPAQUE = [Plain, Vague, Cut, Holder, Slots, Secretive, circle, lambda n: {"x": [Plain(n)]}, lambda n: Data(n, Plain(n)), lambda n: {(1, 2): Plain(n)},
+    OPAQUE = [Plain, Vague, Mute, Cut, Holder, Slots, Secretive, circle, lambda n: {"x": [Plain(n)]}, lambda n: Data(n, Plain(n)), lambda n: {(1, 2): Plain(n)},
               lambda n: iter([n]), lambda n: (yield n), lambda n: lambda: n, lambda n: {"response": Vague(n), "status": 200}, lambda n: object()]
-    EXACT = [Model, Frame, Data, lambda n: Data(n, Model(n)), lambda n: {n, "a", "b"}, lambda n: collections.deque([n]), lambda n: b"\xff%d" % n,
+    EXACT = [Model, Frame, Data, lambda n: Data(n, Model(n)), lambda n: {n, "a", "b"}, lambda n: types.SimpleNamespace(number=n, inner=Data(n)), lambda n: collections.deque([n]), lambda n: b"\xff%d" % n,
              lambda n: {"x": Colour.RED, "n": n, "kind": Colour, "text": "Loading..."}, lambda n: types.MappingProxyType({"n": n}), lambda n: {"x": float("nan"), "n": n},
              lambda n: Exception(f"no {n}"), lambda n: pathlib.Path(f"/a/{n}"), lambda n: decimal.Decimal(n), lambda n: array.array("i", [n]), lambda n: {(1, 2): n},
              lambda n: "see ... <b>it</b> at 0x7f00 " + str(n)]

@@ -50,6 +50,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 import urllib.parse
 import weakref
 from typing import (TYPE_CHECKING, Any, AsyncIterator, Callable, Deque, Dict, Generator, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple,
@@ -74,6 +75,7 @@ _CONTENT_MAX = 64 << 10  # characters of arguments, results, data; beyond that t
 _TEXT_MAX = 1 << 20  # characters of a text that are read for its digest; a longer one is opaque
 _DATA_MAX = (4000, 256 << 10)  # values and characters of data that are read; beyond that it is opaque
 _DEPTH_MAX = 50
+_WHOLE_MAX = 2**53
 _NAME_MAX = 256  # bytes
 _COALESCE_MIN = 256  # pending events; below that each heartbeat is sent on its own
 _HEARTBEAT_LINGER_S = 0.05
@@ -126,6 +128,28 @@ def _unprintable(value: Any) -> str:
         return f"<{type(value).__name__}>"
 
 
+def _is_short(value: Any, room: _Room, depth: int = 0) -> bool:
+    """Whether data of Python itself are short enough to be printed whole. Of other objects nobody knows."""
+    if isinstance(value, (str, bytes, bytearray)):
+        room.cut(value)
+    elif isinstance(value, collections.abc.Mapping):
+        return all(_is_short(one, room, depth + 1) for pair in room.take(value.items()) for one in pair) and room.whole
+    elif isinstance(value, (list, tuple, set, frozenset, collections.deque)) and depth < _DEPTH_MAX:
+        return all(_is_short(one, room, depth + 1) for one in room.take(value)) and room.whole
+    elif isinstance(value, BaseException) and depth < _DEPTH_MAX:
+        return _is_short((value.args, vars(value)), room, depth + 1)
+    return room.whole
+
+
+def _shortly(value: Any) -> str:
+    """As `repr` prints it, or a part of large data."""
+    with contextlib.suppress(Exception):
+        if not _is_short(value, _Room(*_DATA_MAX)):
+            data = value.args if isinstance(value, BaseException) else value
+            return f"{type(value).__name__}: {_json(_plain(data, _Room(*_DATA_MAX)))[:_CONTENT_MAX]}…"
+    return _unprintable(value)
+
+
 # A text that may be that of another value too: an address, `<…>` that describes an object, something left out. An enumeration's
 # member and a class are exact.
 _VAGUE = re.compile(r"\bat 0x[0-9a-fA-F]+|(?:^|[=\[({,:]\s*)<(?!class '|enum '|\w+\.\w+: )\w|(?:^|[\[({,\s])(?:\.\.\.|…)(?:$|[\])},\s])")
@@ -142,7 +166,7 @@ def _printed(value: Any) -> str:
     text = _unprintable(value)
     if len(text) > _TEXT_MAX:
         return _opaque(text[:_CONTENT_MAX])
-    if getattr(type(value), "__repr__") is not object.__repr__ and not _VAGUE.search(text) or re.search(r"</\w+>$", text):
+    if getattr(type(value), "__repr__") is not object.__repr__ and text and not _VAGUE.search(text) or re.search(r"</\w+>$", text):
         return text
     return _opaque(text)
 
@@ -151,10 +175,9 @@ def _printed_error(error: Optional[BaseException]) -> str:
     """With its causes. An address in it is noise: the same error comes again."""
     parts: List[str] = []
     while error is not None and len(parts) < 8:
-        long = [one for one in error.args if isinstance(one, (str, bytes, bytearray)) and len(one) > _CONTENT_MAX]
-        text = _unprintable(long[0][:_CONTENT_MAX]) if long else _unprintable(error)
+        text = _shortly(error)
         if not error.args and vars(error):
-            text += f" {_unprintable(vars(error))}"
+            text += f" {_shortly(vars(error))}"
         parts.append(f"{type(error).__name__}: {text}")
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return ", caused by ".join(parts)
@@ -206,7 +229,7 @@ def _plain(value: Any, room: _Room, depth: int = 0) -> Any:
 
 def _plain_key(key: Any, room: _Room) -> str:
     if not isinstance(key, str):
-        key = _json(key) if key is None or isinstance(key, (bool, int)) else _printed(key)
+        key = str(key) if type(key) is int else _json(key) if key is None or isinstance(key, (bool, int)) else _printed(key)
     return str(room.cut(key))
 
 
@@ -226,9 +249,12 @@ def _as_data(value: Any, room: Optional[_Room] = None) -> Any:
         if isinstance(value, collections.abc.Mapping):
             return dict(room.take(value.items()))
         if isinstance(value, (set, frozenset)):
-            return sorted(room.take(value), key=_unprintable)
+            order = _Room(*_DATA_MAX)
+            return sorted(room.take(value), key=lambda one: _unprintable(one) if type(one) is int or _is_short(one, order) else type(one).__name__)
         if isinstance(value, collections.deque):
             return list(room.take(value))
+        if kind is types.SimpleNamespace:
+            return vars(value)
         size = getattr(value, "size", 0)  # of arrays and tables
         for name in ("model_dump", "to_dict", "tolist"):  # of pydantic and others; pandas; arrays
             method = getattr(kind, name, None)  # of the class: a mock has every attribute
@@ -270,19 +296,21 @@ def _now_ms() -> int:
 
 
 def _name(value: Any) -> str:
-    text = value if isinstance(value, str) else _unprintable(value)
+    text = (value if isinstance(value, str) else _shortly(value))[:_NAME_MAX]
     if len(text) * 4 <= _NAME_MAX:
         return text
     return text.encode("utf-8", "replace")[:_NAME_MAX].decode("utf-8", "ignore")
 
 
 def _whole(value: Any) -> Optional[int]:
-    """The whole number that a value is: also True, 2.0, a Decimal, or of numpy."""
+    """The whole number that a value is: also True, 2.0, a Decimal, or of numpy. None: it is not whole, or no monitor has room for it."""
     try:
-        return operator.index(value)
+        number = operator.index(value)
     except TypeError:
         number = int(value)
-        return number if number == value else None
+        if number != value:
+            return None
+    return number if abs(number) <= _WHOLE_MAX else None
 
 
 _fields_of = {kind: dict.fromkeys(own.split() + _every_kind) for kind, own in _kinds.items()}
@@ -571,7 +599,7 @@ class Reporter:
                   expect_quiet_s: Optional[float] = None) -> None:
         """Reports one iteration of the agent's loop. `counters` are running totals (tokens, bytes, items) within an operation."""
         self._raise_mistake()
-        if type(iteration) is int and type(phase) is str and len(phase) <= 64 and source == "loop" and not counters and expect_quiet_s is None:
+        if type(iteration) is int and -_WHOLE_MAX <= iteration <= _WHOLE_MAX and type(phase) is str and len(phase) <= 64 and source == "loop" and not counters and expect_quiet_s is None:
             # The usual one, by hand: a third of the time.
             return self._put(_BEAT, f'{{"kind":"heartbeat","source":"loop","iteration":{iteration},"phase":{_quoted(phase)},'
                                     f'"event_id":"{self._id_prefix}{next(self._ids):08x}","ts_ms":{_now_ms()}}}', phase)
@@ -666,7 +694,7 @@ class Reporter:
             converted = convert(value)
             if converted is not None:
                 return converted
-        text = f"{what} is {_unprintable(value)[:100]}, and must be {right}. It is left out."
+        text = f"{what} is {_shortly(value)[:100]}, and must be {right}. It is left out."
         if self._strict:
             raise ValueError(text)
         self._say_wrong(text)
@@ -718,10 +746,11 @@ class Reporter:
                 what = " ".join(str(part) for part in (outcome, reason, error) if part is not None)
                 self._report("message", name="watchdog", text=f"process {os.getpid()} reports no more: {what}")
         elif not self._ended:
-            text = None if error is None else (error if isinstance(error, str) else _unprintable(error))[:8000]
+            text = None if error is None else (error if isinstance(error, str) else _shortly(error))[:8000]
             if self._counted:
                 self._beat()
-            self._report("end", outcome=outcome, reason=reason, error=text)
+            who = (self.cancel or {}).get("by") if outcome == "cancelled" and reason is None else None
+            self._report("end", outcome=outcome, reason=reason, subject=who, error=text)
             self._ended = True
             _tell_children()
 
@@ -776,13 +805,15 @@ class Reporter:
             with contextlib.suppress(ValueError):  # A generator is left in another context than that in which it began.
                 _current.reset(self._outer.pop())
         if _is_cancel(error):
-            self.end("cancelled", "interrupted" if isinstance(error, KeyboardInterrupt) else None)
+            asked = self.cancel is not None or isinstance(error, Cancelled)
+            self.end("cancelled", "interrupted" if isinstance(error, KeyboardInterrupt) else None if asked else "task_cancelled")
         elif isinstance(error, GeneratorExit):
             self.end("cancelled" if self.cancelled else "incomplete", None if self.cancelled else "left_early")
         elif error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
             self.end("cancelled" if self.cancelled else "completed")
         else:
-            self.failed(f"{type(error).__name__}: {_unprintable(error) if not str(error) else error}")
+            short = _is_short(error, _Room(*_DATA_MAX))
+            self.failed(f"{type(error).__name__}: {error if short and str(error) else _shortly(error)}")
 
     def _end_with_signals(self) -> None:
         """SIGTERM ends the session as cancelled, if nothing else in the process handles it."""
