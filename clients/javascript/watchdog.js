@@ -7,6 +7,7 @@ const batchMax = 500;  // events
 const batchCharsMax = 1 << 19;
 const contentMax = 64 << 10;  // characters of arguments, results, data; beyond that the digest of the whole goes along
 const wholeMax = 128 << 10;  // characters of JSON that are made, and of a text that is digested; beyond that nothing is comparable
+const valuesMax = 4000;  // objects and texts of data that are read; numbers in lists count by their characters alone
 const wholeTextMax = 2 << 20;  // characters of a text that is digested where the runtime does it quickly
 const nameMax = 256;  // bytes
 const coalesceMin = 256;  // pending events; below that each heartbeat is sent on its own
@@ -101,16 +102,20 @@ const opaque = (text) => `${text} (opaque ${ofProcess}${letters(opaques++, 5)})`
 function errorText(error) {
   const parts = [];
   for (let one = error; one != null && parts.length < 8; one = one instanceof Error ? one.cause : null) {
-    parts.push(one instanceof Error && one.message?.length > wholeMax ? `${one.name}: ${shortened(one.message)}` : printed(one));
+    parts.push(oneError(one));
   }
   return parts.join(', caused by ');
 }
 
+const oneError = (error) => (error instanceof Error && error.message?.length > wholeMax ? `${error.name}: ${shortened(error.message)}` : printed(error));
+
 const privates = new WeakMap();  // class → whether its source has private fields, or cannot be read
+
+const readable = new Set([Object, Array, Map, Set].map(({ prototype }) => prototype));
 
 /** Whether objects of this prototype hold something that no property shows. */
 function isClosed(prototype) {
-  for (let one = prototype; one && one !== Object.prototype && one !== Array.prototype; one = Object.getPrototypeOf(one)) {
+  for (let one = prototype; one && !readable.has(one); one = Object.getPrototypeOf(one)) {
     const made = Object.hasOwn(one, 'constructor') ? one.constructor : null;
     if (typeof made !== 'function') continue;
     if (!privates.has(made)) privates.set(made, /#[\w$]|\{\s*\[native code\]\s*\}/.test(Function.prototype.toString.call(made)));
@@ -123,20 +128,22 @@ const shortened = (text) => opaque(`${text.slice(0, contentMax)}… (${text.leng
 
 /** A value that JSON has no form for, or a false one: as data if it has any, else as a text. */
 function asData(value) {
-  if (typeof value === 'bigint' || typeof value === 'symbol') return String(value);
+  if (typeof value === 'bigint') return BigInt.asIntN(1 << 15, value) === value ? String(value) : opaque('[bigint]');
+  if (typeof value === 'symbol') return String(value);
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value);
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  if (typeof value !== 'object' || value === null) return value;
+  const prototype = Object.getPrototypeOf(value);
+  if (readable.has(prototype) || prototype === null) return value;
   if (value instanceof Error) {
     const { name: kind, message, cause, errors } = value;
     return { error: `${kind}: ${message?.length > wholeMax ? shortened(message) : message}`, ...(cause === undefined ? {} : { cause }), ...(errors === undefined ? {} : { errors }), ...value };
   }
-  if (isList(value)) return value;
+  if (isList(value)) return !ArrayBuffer.isView(value) && isClosed(prototype) ? [...value, opaque('…')] : value;
   if (value instanceof AbortSignal) return '[AbortSignal]';
   if (value instanceof ArrayBuffer) return bytesText(new Uint8Array(value));
   if (ArrayBuffer.isView(value)) return value instanceof DataView ? opaque('[object DataView]') : bytesText(value);
   if (value instanceof String || value instanceof Number || value instanceof Boolean) return asData(value.valueOf());
-  const prototype = Object.getPrototypeOf(value);
-  if (prototype === null || prototype === Object.prototype || !isClosed(prototype) && Object.keys(value).length > 0) return value;
+  if (!isClosed(prototype) && Object.keys(value).length > 0) return value;
   const text = printed(value);
   return /^\[object |^</.test(text) ? opaque(text) : text;
 }
@@ -157,26 +164,43 @@ const asText = (bytes) => {
 const bytesText = (bytes) => (bytes.length <= wholeMax ? asText(bytes) : opaque(`${asText(bytes.subarray(0, contentMax))}… (${bytes.length} bytes)`));
 
 /** JSON in which halves of surrogate pairs are replaced, as they are no UTF-8. */
-const wellFormed = (json) => json.replace(/\\\\|\\ud[89a-f][0-9a-f]{2}/g, (found) => (found.length === 2 ? found : '\ufffd'));
+const wellFormed = (json) => (!json.includes('\\ud') ? json : json.replace(/\\\\|\\ud[89a-f][0-9a-f]{2}/g, (found) => (found.length === 2 ? found : '\ufffd')));
 
 const full = Symbol('full');
 
-/** JSON of any value, with its depth. A circle is cut where it closes. The work ends at `limit` characters: then it `isCut`. */
-function encoded(root, limit = Infinity) {
+/** Whether an object holds more than JSON shows of it: keys that are symbols or hidden, other keys of a list. */
+function hidesKeys(data, shown) {
+  if (Array.isArray(data)) return data.length <= valuesMax && Reflect.ownKeys(data).at(-1) !== 'length';  // The last of its own keys.
+  return Reflect.ownKeys(data).length !== shown;
+}
+
+/**
+ * JSON of any value, with its depth. A circle is cut where it closes. The work ends at `limit` characters or `values`: then it `isCut`.
+ * With a limit the text is for comparing: what only functions and hidden keys know is opaque in it.
+ */
+function encoded(root, limit = Infinity, values = Infinity) {
+  const compares = limit !== Infinity;
   const above = [];
   let text = '';
   let depth = 0;
+  let isFull = false;
   const write = (piece) => {
     text += piece;
     if (text.length > limit) throw full;
   };
+  const cut = (whole) => (whole.length > limit - text.length ? whole.slice(0, Math.max(0, limit - text.length) + 1) : whole);
   const known = (value, key) => {
     const hasForm = typeof value === 'bigint' || typeof value === 'object' && value !== null && !ArrayBuffer.isView(value);
     return asData(hasForm && typeof value.toJSON === 'function' ? value.toJSON(key) : value);
   };
   const isNothing = (value) => value === undefined || typeof value === 'function';
   const print = (value, data) => {
-    if (typeof data === 'string') return write(JSON.stringify(data.length > limit - text.length ? data.slice(0, limit - text.length + 1) : data));
+    if (--values < 0) {
+      isFull = true;
+      throw full;
+    }
+    if (typeof data === 'string') return write(JSON.stringify(cut(data)));
+    if (compares && typeof data === 'function') return write(`"${opaque('[function]')}"`);
     if (typeof data !== 'object' || data === null) return write(isNothing(data) ? 'null' : String(data));
     const at = above.indexOf(value);
     if (at >= 0) return write(`"[circle: ${above.length - at} up]"`);
@@ -193,17 +217,22 @@ function encoded(root, limit = Infinity) {
         }
         separator = ',';
       }
+      if (compares && Array.isArray(data) && hidesKeys(data)) write(`${separator}"${opaque('…')}"`);
       write(']');
     } else {
       write('{');
-      for (const key of Object.keys(data)) {
+      const keys = Object.keys(data);
+      let hides = false;
+      for (const key of keys) {
         const member = data[key];
         const shown = known(member, key);
+        hides ||= typeof shown === 'function';
         if (isNothing(shown)) continue;
-        write(`${separator}${JSON.stringify(key)}:`);
+        write(`${separator}${JSON.stringify(cut(key))}:`);
         print(member, shown);
         separator = ',';
       }
+      if (compares && (hides || hidesKeys(data, keys.length))) write(`${separator}"…":"${opaque('…')}"`);
       write('}');
     }
     above.pop();
@@ -215,7 +244,7 @@ function encoded(root, limit = Infinity) {
   } catch (error) {
     if (error !== full) throw error;
   }
-  return { isCut: text.length > limit, text: wellFormed(text), depth };
+  return { isCut: isFull || text.length > limit, text: wellFormed(text), depth };
 }
 
 const toJson = (root) => encoded(root).text;
@@ -251,21 +280,21 @@ function content(key, value, digestKey) {
     let text;
     try {
       let depth;
-      ({ text, depth, isCut } = encoded(value, wholeMax));
-      if (text.length <= contentMax && depth <= 60) return { [key]: text };
+      ({ text, depth, isCut } = encoded(value, wholeMax, valuesMax));
+      if (text.length <= contentMax && depth <= 60 && !isCut) return { [key]: text };
     } catch {  // a function, nothing at all, or a method of it that throws
       text = printed(value);
       if (typeof value === 'function' || /^\[object |^</.test(text)) text = opaque(text);
     }
     value = text;
   }
-  if (value.length <= contentMax) return { [key]: toJson(value) };
-  const size = isCut ? `more than ${wholeMax} characters` : `${value.length} characters`;
+  if (value.length <= contentMax && !isCut) return { [key]: toJson(value) };
+  const size = isCut ? 'cut' : `${value.length} characters`;
   return { [key]: toJson(`${value.slice(0, contentMax)}… (${size})`), [digestKey]: toJson(isCut ? incomparable() : comparable(value)) };
 }
 
 function name(value) {
-  const text = typeof value === 'string' ? value : printed(value);
+  const text = (typeof value === 'string' ? value : printed(value)).slice(0, nameMax);
   if (text.length * 3 <= nameMax) return text;
   return new TextDecoder().decode(new TextEncoder().encode(text).subarray(0, nameMax - 3));
 }
@@ -451,6 +480,14 @@ const common = globalThis[Symbol.for('watchdog-client')] ??= (() => {
   return made;
 })();
 const { open, unsent, lastWords, storage } = common;
+const exits = common.exits ??= new Map();  // server → what all exits of this process may still wait for it
+
+/** `left`: ms for a server that is absent. `vain`: an exit has waited for it as long as it may. */
+function exitOf(server) {
+  if (!exits.has(server)) exits.set(server, { left: absentMax, vain: false });
+  return exits.get(server);
+}
+
 const within = (store, act) => (storage ? storage.run(store, act) : act());
 const beginCall = Symbol.for('watchdog-client.begin');
 
@@ -721,7 +758,8 @@ export class Reporter {
       return clearInterval(this.#interval);
     }
     if (this.#counted) this.#beat();
-    this.#report('end', { outcome, reason, error: error == null ? undefined : printed(error).slice(0, 2000) });
+    const subject = outcome === 'cancelled' && reason === undefined ? this.cancel?.by : undefined;
+    this.#report('end', { outcome, reason, subject, error: error == null ? undefined : oneError(error).slice(0, 2000) });
     this.#ended = true;
     clearInterval(this.#interval);
   }
@@ -748,7 +786,8 @@ export class Reporter {
       result = await within({ reporter: this }, () => work(this));
       this.end(this.cancelled ? 'cancelled' : 'completed');
     } catch (error) {
-      if (this.cancelled || error instanceof Cancelled || error?.name === 'AbortError') this.end('cancelled');
+      if (this.cancelled || error instanceof Cancelled) this.end('cancelled');
+      else if (error?.name === 'AbortError') this.end('cancelled', { reason: 'aborted' });
       else this.failed(error);
       await this.#leaveAll();
       throw error;
@@ -802,15 +841,21 @@ export class Reporter {
     if (unsent.delete(this)) this.#sayUnsent();
   }
 
-  /** `givesUp`: soon, if no monitor was there from the start. */
+  /** `givesUp`: soon, if no monitor was there from the start. All exits of the process together wait for it `absentMax`. */
   async #deliver(ms, givesUp = false) {
     if (!this.#door.server) return;
     const begun = performance.now();
+    const exit = exitOf(this.#door.server);
     await this.#ready;
     this.#rouse(0);
     while (!this.#isDelivered() && !this.#closed) {
       const passed = performance.now() - begun;
-      if (passed >= ms || givesUp && passed >= absentMax && this.#absent && !this.#acknowledged) return;
+      const soon = this.#absent ? exit.left : exit.vain && ms !== Infinity ? absentMax : Infinity;
+      if (passed >= ms || givesUp && !this.#acknowledged && passed >= soon) {
+        if (givesUp && this.#absent) exit.left = Math.max(0, exit.left - passed);
+        exit.vain ||= givesUp;
+        return;
+      }
       this.#timer?.ref?.();  // The timer keeps the process alive while a caller waits.
       let timer;
       const delivered = new Promise((done) => { this.#waiting.push(done); });
@@ -931,6 +976,7 @@ export class Reporter {
     this.#due = 0;  // Nobody asks for it earlier.
     this.#timer = setTimeout(() => this.#pump(), again);
     if (this.#waiting.length === 0) this.#timer.unref?.();
+    if (this.#absent) this.#wake();
   }
 
   /** Whether there is something to send. What is under way stays as it is until it is acknowledged. */
@@ -967,6 +1013,7 @@ export class Reporter {
       this.#complained = '';
       this.#trouble = '';
       this.#acknowledged = true;
+      exits.delete(this.#door.server);
       this.#asked = performance.now();
       this.#obey(answer?.directive ?? {});
       if (answer?.hint) this.#foundWrong(`the monitor hints: ${answer.hint}`);

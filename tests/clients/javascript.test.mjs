@@ -107,7 +107,8 @@ describe('reports', () => {
     await assert.rejects(ended, (error) => error instanceof Cancelled && /ann: enough/.test(error.message));
     assert.equal(asked.by, 'ann');
     assert.ok(one.cancelled && one.signal.aborted);
-    assert.equal((await monitor.progress(one.session)).outcome.kind, 'cancelled');
+    const { outcome } = await monitor.progress(one.session);
+    assert.deepEqual([outcome.kind, outcome.subject], ['cancelled', 'ann']);
   });
 
   test('one call is aborted alone', async () => {
@@ -330,6 +331,7 @@ describe('values', () => {
     get number() { return this.#number; }
   }
   class Derived extends Private { kind = 'derived'; }
+  class Queue extends Array { #number = Queue.next; static next; }
   class Point { constructor(x) { this.x = x; } }
   const ring = (number) => {
     const one = { number, inner: [] };
@@ -337,12 +339,14 @@ describe('values', () => {
     return one;
   };
   const opaque = [(n) => new Private(n), (n) => new Derived(n), (n) => ({ x: [new Private(n)] }), (n) => Promise.resolve(n), (n) => new Response(`${n}`), (n) => new WeakMap([[{}, n]]),
-                  (n) => [n].values(), (n) => () => n, (n) => new Map([[1, new Private(n)]]), () => ({ toJSON() { throw new Error('no'); } }), (n) => new DataView(new Uint8Array([n]).buffer)];
+                  (n) => [n].values(), (n) => () => n, (n) => new Map([[1, new Private(n)]]), () => ({ toJSON() { throw new Error('no'); } }), (n) => new DataView(new Uint8Array([n]).buffer),
+                  (n) => ({ id: 1, read: () => n }), (n) => [() => n], (n) => ({ x: { [Symbol('n')]: n } }), (n) => Object.defineProperty({ id: 1 }, 'n', { value: n }),
+                  (n) => Object.assign([1], { n }), (n) => { Queue.next = n; return [new Queue()]; }];
   const exact = [(n) => new Map([[n, n]]), (n) => new Set([n]), (n) => ({ id: BigInt(n) }), (n) => new Error(`no ${n}`), (n) => new Error('no', { cause: new Point(n) }),
                  (n) => Object.assign(new Error('no'), { code: n }), ring, (n) => new Point(n), (n) => ({ x: n === 1 ? NaN : Infinity }), (n) => new Uint8Array([255, n]),
                  (n) => [new Uint8Array([255, n])], (n) => new Uint8Array([255, n]).buffer, (n) => new RegExp(`${n}`), (n) => new URLSearchParams({ n }), (n) => new URL(`http://a/${n}`),
                  (n) => new Date(n), (n) => Buffer.from([n]), (n) => new Float64Array([n]), (n) => 10n ** BigInt(n), (n) => Symbol(n), (n) => [new Number(n)],
-                 (n) => new AggregateError([new Error(n)], 'all'), (n) => Object.assign(Object.create(null), { n }), (n) => ({ at: new Date(n), again: [ring(n), ring(n)] })];
+                 (n) => new AggregateError([new Error(n)], 'all'), (n) => Object.assign(Object.create(null), { n }), (n) => ({ at: new Date(n), again: [ring(n), ring(n)] }), (n) => [, n], (n) => ({ n, nothing: undefined })];
   async function asStored(values) {
     const one = reporter({ content: 'full', interval: 0 });
     for (const value of values) one.stateChange('x', value);
