@@ -54,8 +54,8 @@ export interface ReporterOptions {
   /** The function that sends requests. Default: `fetch` as it was when this module was imported. */
   fetch?: typeof fetch;
   /**
-   * Milliseconds that `run` may wait at its end until all reports are sent; Infinity: no limit. Default: 2000, but 200 if no
-   * monitor was there from the start.
+   * Milliseconds that `run` may wait at its end until all reports are sent; Infinity: no limit. Default: 2000, but 200 for
+   * all exits of the process together if no monitor was there from the start.
    */
   exit?: number;
   /** Size of the queue. When it is full, heartbeats are dropped first, the end never. */
