@@ -28,6 +28,7 @@ with watchdog_client.Reporter("s", server="") as reporter:
 facts = importlib.metadata.metadata("watchdog-client")
 assert (facts["License-Expression"], facts["License-File"]) == ("MIT", "LICENSE"), facts
 assert "no dependencies" in facts.get_payload(), facts
+assert facts.get_all("Project-URL") is None, facts
 assert all("extra ==" in one for one in importlib.metadata.requires("watchdog-client")), "it needs another package"
 PYTHON
 }
@@ -66,6 +67,31 @@ cd "$folder/copied"
 echo "== the same sources give the same wheel"
 (umask 077 && touch -d 2001-01-01 "$folder/clients/python/README.md" && "$clients/../packaging/wheel" "$folder/two")
 cmp "$wheel" "$folder/two/${wheel##*/}"
+
+echo "== what is published names the repository"
+home=https://example.org/owner/watchdog
+HOMEPAGE=$home "$clients/../packaging/wheel" "$folder/named"
+/usr/bin/python3 -m zipfile -e "$folder/named/${wheel##*/}" "$folder/named"
+grep -qx "Project-URL: Repository, $home" "$folder/named/watchdog_client-$version.dist-info/METADATA"
+for mask in 022 077; do (umask "$mask" && SOURCE_DATE_EPOCH=1 HOMEPAGE=$home "$clients/../packaging/javascript" "$folder/packed-$mask"); done
+cmp "$folder"/packed-*/watchdog-client-"$version".tgz
+
+echo "== npm install watchdog-client-$version.tgz"
+mkdir "$folder/packed"
+cd "$folder/packed"
+echo '{"type": "module"}' >package.json
+npm install --offline --no-audit --no-fund --loglevel=error "$folder/packed-022/watchdog-client-$version.tgz"
+node - "$clients/javascript" "$home" <<'JAVASCRIPT'
+const { execSync } = require('child_process');
+const { isDeepStrictEqual } = require('util');
+const read = (folder) => JSON.parse(require('fs').readFileSync(`${folder}/package.json`, 'utf8'));
+const { homepage, repository, ...others } = read('node_modules/watchdog-client');
+if (homepage !== process.argv[3] || repository.url !== `git+${homepage}.git`) throw new Error('the package names another repository');
+if (!isDeepStrictEqual(others, read(process.argv[2]))) throw new Error('the package has other facts');
+const listed = JSON.parse(execSync('npm pack --dry-run --json --ignore-scripts', { cwd: process.argv[2] }))[0].files.map(({ path }) => path).sort();
+const has = require('fs').readdirSync('node_modules/watchdog-client').sort();
+if (!isDeepStrictEqual(listed, has)) throw new Error(`npm would pack ${listed}, and the package has ${has}`);
+JAVASCRIPT
 
 echo "== npm install ./clients/javascript"
 mkdir "$folder/javascript"

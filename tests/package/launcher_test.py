@@ -25,12 +25,14 @@ import tarfile
 import tempfile
 import threading
 import time
+import zipfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 VERSION = re.search(r"project\(watchdog VERSION ([\d.]+)", (SOURCE / "CMakeLists.txt").read_text())[1]
 # As npm and as pip name this processor, and another one that has packages as well.
 (NATIVE, NATIVE_WHEEL), (FOREIGN, FOREIGN_MARK) = {"x86_64": (("x64", "x86_64"), ("arm64", 183)), "aarch64": (("arm64", "aarch64"), ("x64", 62))}[os.uname().machine]
 PATIENCE_S = 120
+HOME = "https://example.org/owner/watchdog"
 NPM = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error"]
 began = time.monotonic()
 
@@ -71,7 +73,7 @@ def pack(trees, folder):
     elsewhere = ["env", "TZ=Pacific/Kiritimati", "LC_ALL=C.UTF-8", "FAKETIME_DONT_FAKE_MONOTONIC=1", "faketime", "-f", "+400d"]
     for mask, before, place in (("022", [], folder / "dist"), ("077", elsewhere, folder / "again")):
         for maker in ("npm", "program-wheel"):
-            out("sh", "-c", f'umask {mask} && exec "$@"', "-", *before, SOURCE / "packaging" / maker, place, *trees, env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"})
+            out("sh", "-c", f'umask {mask} && exec "$@"', "-", *before, SOURCE / "packaging" / maker, place, *trees, env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000", "HOMEPAGE": HOME})
     files = {file.name: file for file in (folder / "dist").iterdir()}
     tags = {cpu: f"manylinux_2_17_{cpu}.manylinux2014_{cpu}.musllinux_1_1_{cpu}" for cpu in ("x86_64", "aarch64")}
     expected = {f"watchdog-monitor{part}-{VERSION}.tgz" for part in ("", "-linux-x64", "-linux-arm64")} | {f"watchdog_monitor-{VERSION}-py3-none-{tag}.whl" for tag in tags.values()}
@@ -83,7 +85,16 @@ def pack(trees, folder):
         expect({(member.uid, member.gid, member.mtime) for member in packed} == {(0, 0, 1700000000)}, "the package names who packed it, or when")
     wanted = {f"package/{name}" for name in ("package.json", "LICENSE", "THIRD-PARTY-NOTICES.txt", "bin/watchdog-monitor", "bin/watchdog-exec")}
     expect(names == wanted, f"the package has {sorted(names)}")
-    say("two packings have the same bytes")
+    for name, file in files.items():
+        if name.endswith(".whl"):
+            with zipfile.ZipFile(file) as packed:
+                facts = packed.read(f"watchdog_monitor-{VERSION}.dist-info/METADATA").decode()
+            expect(f"\nProject-URL: Repository, {HOME}\n" in facts, f"{name} says of itself: {facts}")
+        else:
+            with tarfile.open(file) as packed:
+                facts = json.load(packed.extractfile("package/package.json"))
+            expect((facts["homepage"], facts["repository"]["url"]) == (HOME, f"git+{HOME}.git"), f"{name} says of itself: {facts}")
+    say("two packings have the same bytes, and name the repository")
     return files
 
 

@@ -6,6 +6,8 @@ record their calls. Fills in the formula for Homebrew, and installs with it wher
 """
 
 import hashlib
+import io
+import json
 import os
 import pathlib
 import re
@@ -15,6 +17,7 @@ import sys
 import tarfile
 import tempfile
 import unittest
+import zipfile
 
 import yaml
 
@@ -26,7 +29,10 @@ PAGE = SOURCE / "docs/project/releasing.md"
 VERSION = re.search(r"project\(watchdog VERSION ([\d.]+)", (SOURCE / "CMakeLists.txt").read_text())[1]
 PUBLISH = SOURCE / "scripts/publish"
 FORMULA = SOURCE / "packaging/homebrew/make-formula"
-URL = "https://github.com/OWNER/REPOSITORY/releases/download/v1"
+HOME = "https://github.com/OWNER/REPOSITORY"
+URL = f"{HOME}/releases/download/v1"
+NPM = [f"watchdog-{name}-{VERSION}.tgz" for name in ("monitor-linux-x64", "monitor-linux-arm64", "monitor", "client")]
+WHEELS = [f"watchdog_client-{VERSION}-py3-none-any.whl", f"watchdog_monitor-{VERSION}-py3-none-manylinux_2_17_x86_64.whl"]
 PATIENCE_S = 60
 
 JOB_KEYS = {"runs-on", "container", "needs", "if", "environment", "permissions", "steps"}
@@ -118,13 +124,27 @@ class Release(unittest.TestCase):
         self.folder = self.work / "dist"
         self.folder.mkdir()
         (self.work / "bin").mkdir()
-        for name in (f"watchdog-monitor-linux-x64-{VERSION}.tgz", f"watchdog-monitor-linux-arm64-{VERSION}.tgz", f"watchdog-monitor-{VERSION}.tgz",
-                     f"watchdog_client-{VERSION}-py3-none-any.whl", f"watchdog_monitor-{VERSION}-py3-none-manylinux_2_17_x86_64.whl",
-                     f"watchdog-monitor-{VERSION}-image-x86_64.tar.gz", f"watchdog-monitor-{VERSION}-image-aarch64.tar.gz", "NOTES.md"):
+        for name in NPM:
+            self.package(name, HOME)
+        for name in WHEELS:
+            self.wheel(name, HOME)
+        for name in (f"watchdog-monitor-{VERSION}-image-x86_64.tar.gz", f"watchdog-monitor-{VERSION}-image-aarch64.tar.gz", "NOTES.md"):
             (self.folder / name).write_text(name)
         self.sum_up()
         for name in ("gh", "npm", "twine", "docker"):
             self.stand_in(name, f'printf "%s\\n" "{name} $*" >>"{self.work}/calls"')
+
+    def package(self, name, home):
+        facts = json.dumps({"name": name, **({"homepage": home} if home else {})}, indent=2).encode()
+        member = tarfile.TarInfo("package/package.json")
+        member.size = len(facts)
+        with tarfile.open(self.folder / name, "w:gz") as packed:
+            packed.addfile(member, io.BytesIO(facts))
+
+    def wheel(self, name, home):
+        facts = f"Metadata-Version: 2.4\nName: {name}\n" + (f"Project-URL: Repository, {home}\n" if home else "")
+        with zipfile.ZipFile(self.folder / name, "w") as packed:
+            packed.writestr("x.dist-info/METADATA", facts)
 
     def sum_up(self):
         names = sorted(path.name for path in self.folder.iterdir() if path.name != "SHA256SUMS")
@@ -158,7 +178,20 @@ class Release(unittest.TestCase):
     def test_npm_gets_the_programs_before_the_launcher(self):
         self.assertEqual(self.publish("npm", "dist"), 0, self.said)
         self.assertEqual([call.rpartition("./")[2] for call in self.calls()],
-                         [f"watchdog-monitor-linux-arm64-{VERSION}.tgz", f"watchdog-monitor-linux-x64-{VERSION}.tgz", f"watchdog-monitor-{VERSION}.tgz"])
+                         [f"watchdog-monitor-linux-arm64-{VERSION}.tgz", f"watchdog-monitor-linux-x64-{VERSION}.tgz", f"watchdog-monitor-{VERSION}.tgz",
+                          f"watchdog-client-{VERSION}.tgz"])
+
+    def test_a_package_that_does_not_name_its_repository_is_not_published(self):
+        for target, names, make in (("npm", NPM, self.package), ("pypi", WHEELS, self.wheel)):
+            for name in names:
+                for home in ("", "nowhere"):
+                    with self.subTest(package=name, home=home):
+                        make(name, home)
+                        self.sum_up()
+                        self.assertEqual(self.publish(target, "dist"), 1)
+                        self.assertIn(f"{name} does not name its repository", self.said)
+                make(name, HOME)
+        self.assertEqual(self.calls(), [])
 
     def test_github_gets_all_files_and_the_notes(self):
         self.assertEqual(self.publish("github", "dist"), 0, self.said)
