@@ -12,6 +12,9 @@ const results = {
   errors: (number) => new Error(`no leaf ${number}`),
   circles: (number) => { const one = { number }; one.self = one; return one; },
   secrets: (number) => new Secret(number),
+  closures: (number) => ({ read: () => number }),
+  symbols: (number) => ({ [Symbol.for('number')]: number }),
+  hidden: (number) => Object.defineProperty({ id: 1 }, 'number', { value: number }),
   same: () => new Map([[1, 1]]),
 };
 const reporters = [];
