@@ -595,6 +595,22 @@ class Documentation(WithMonitor):
         subprocess.run([sys.executable, "-c", prelude + example], env=environment, check=True)
         self.assertEqual(self.monitor.progress("my-run")["lifecycle"], "completed")
 
+    def test_examples_of_kinds_of_programs_run(self):
+        """Each completes a session, with so many heartbeats and results."""
+        def examples(file):
+            return re.findall(r"```python\n(.*?)```", file.read_text(), re.S)
+        asyncio_, handler = examples(ROOT / "docs" / "how-to" / "in-your-kind-of-program.md")
+        (readme,) = examples(CLIENT / "README.md")
+        run = "import asyncio\nasync def main():\n    await asyncio.gather(agent(), supervise())\nasyncio.run(main())"
+        for session, code, counts in (("my-run", f"{asyncio_}\n{run}", (3, 3)), ("handler", f"{handler}\nhandler({{'id': 7}}, None)", (0, 1)),
+                                      ("my-run", f"def search(query):\n    return query\n{readme}", (3, 3))):
+            environment = {"PATH": "", "PYTHONPATH": str(CLIENT), "WATCHDOG_SERVER": self.url, "WATCHDOG_SESSION": session}
+            subprocess.run([sys.executable, "-W", "error", "-c", code], env=environment, check=True)
+            self.assertEqual(self.monitor.progress(session)["lifecycle"], "completed")
+            kinds = [event["kind"] for event in self.monitor.events(session)]
+            last = kinds[len(kinds) - 1 - kinds[::-1].index("start"):]
+            self.assertEqual((last.count("heartbeat"), last.count("tool_result")), counts, code)
+
     def test_examples_of_pages_are_programs(self):
         for page in ("in-your-kind-of-program", "python-frameworks"):
             for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "how-to" / f"{page}.md").read_text(), re.S):
