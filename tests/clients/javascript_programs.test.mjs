@@ -17,7 +17,7 @@ const absent = 'http://127.0.0.1:9';
 
 /** A program that has the client. Its output, and how it ended. */
 function program(lines, { flags = [], ...env } = {}) {
-  const script = `const { Monitor, Reporter, wrap } = await import('${module}');\n${lines}`;
+  const script = `const { Monitor, Reporter, wait, wrap } = await import('${module}');\n${lines}`;
   const child = spawn(process.execPath, [...flags, '--input-type=module', '-e', script], { env: { PATH: process.env.PATH, WATCHDOG_SERVER: server, ...env } });
   child.text = '';
   for (const pipe of [child.stdout, child.stderr]) pipe.on('data', (piece) => { child.text += piece; });
@@ -215,11 +215,14 @@ describe('wrap', () => {
     assert.equal(await wrap(async () => 7)(), 7);
   });
 
-  test('the example of the documentation runs', async () => {
-    const page = readFileSync(new URL('../../docs/how-to/in-your-javascript-program.md', import.meta.url), 'utf8');
-    const { text } = await program(page.match(/```js\n([^]*?)```/)[1].replace(/^import .*/, ''), { WATCHDOG_SESSION: 'page' }).over;
-    assert.equal(text, '');
-    assert.deepEqual((await stored('page')).map(({ kind }) => kind), ['start', 'tool_call', 'tool_result', 'state_change', 'end']);
+  test('the examples of the documentation run', async () => {
+    const calls = ['tool_call', 'tool_result', 'state_change'];
+    for (const [file, session, kinds] of [['docs/how-to/in-your-javascript-program.md', 'page', calls], ['clients/javascript/README.md', 'my-run', [...calls, ...calls, ...calls]]]) {
+      const page = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+      const { text } = await program(page.match(/```js\n([^]*?)```/)[1].replace(/^import .*/, ''), { WATCHDOG_SESSION: session }).over;
+      assert.equal(text, '');
+      assert.deepEqual((await stored(session)).map(({ kind }) => kind).filter((kind) => kind !== 'heartbeat'), ['start', ...kinds, 'end']);
+    }
   });
 
   test('without node:async_hooks the only reporter is the current one', async () => {
@@ -368,10 +371,10 @@ describe('runtimes', () => {
       const { text } = await program(`
         globalThis.${runtime} = {};
         globalThis.fetch = () => { throw new Error('by a proxy'); };
-        const { Reporter: Direct, Monitor: Asker, wait } = await import('${module}?${runtime}');
+        const { Reporter: Direct, Monitor: Asker, wait: ask } = await import('${module}?${runtime}');
         const one = new Direct('direct-${runtime}', { task: 'ü' });
         one.completed();
-        console.log(await one.close(), (await wait('direct-${runtime}')).task, await new Asker().progress('absent').catch(({ status }) => status));
+        console.log(await one.close(), (await ask('direct-${runtime}')).task, await new Asker().progress('absent').catch(({ status }) => status));
         const lost = new Direct('x', { server: '${absent}' });
         console.log(await lost.close());`).over;
       assert.match(text, /^true ü 404\n[^]*ECONNREFUSED[^]*false\n/);
