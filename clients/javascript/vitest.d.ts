@@ -26,7 +26,7 @@ export class TestSession {
 
 /**
  * For `test.extend`: `watchdog` is a session for this test. Where $WATCHDOG_SERVER is not set, the worker starts a monitor of its
- * own: the program `watchdog-monitor`, or what $WATCHDOG_MONITOR names. Without a monitor one test fails, and the others are skipped.
+ * own: the program `watchdog-monitor`, or what $WATCHDOG_PROGRAM names. Without a monitor one test fails, and the others are skipped.
  */
 export const fixtures: {
   watchdog: (context: { task: { name: string }; signal: AbortSignal; skip: (note?: string) => never },

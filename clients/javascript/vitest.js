@@ -67,9 +67,9 @@ const guard = '"$0" serve --config "" --no-checks --db "$1/watchdog.db" --port 0
 
 /** Starts a monitor on a free port, with a database that is removed with it. */
 export async function startMonitor() {
-  const wanted = process.env.WATCHDOG_MONITOR ?? 'watchdog-monitor';
+  const wanted = process.env.WATCHDOG_PROGRAM ?? 'watchdog-monitor';
   const program = find(wanted);
-  if (!program) throw new Error(`no monitor: $WATCHDOG_SERVER names none, and there is no program ${wanted}. Install watchdog-monitor, or name it by $WATCHDOG_MONITOR`);
+  if (!program) throw new Error(`no monitor: $WATCHDOG_SERVER names none, and there is no program ${wanted}. Install watchdog-monitor, or name it by $WATCHDOG_PROGRAM`);
   const folder = mkdtempSync(join(tmpdir(), 'watchdog-tests-'));
   const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => !/^(WATCHDOG|OPENAI)_/.test(key)));
   const options = { env, stdio: ['pipe', 'pipe', 'ignore'], detached: isPosix };

@@ -24,5 +24,5 @@ fi
 # A copy, because TypeScript and the integrations look for packages beside the files that they are imported from.
 rm -rf node_modules/watchdog-client
 cp -r "$client" node_modules/watchdog-client
-export WATCHDOG_MONITOR=$monitor WATCHDOG_MODEL_SERVER=$model
+export WATCHDOG_MONITOR=$monitor WATCHDOG_PROGRAM=$monitor WATCHDOG_MODEL_SERVER=$model
 exec node --test adapters.test.mjs integrations.test.mjs harness.test.mjs python_types.test.mjs junit.test.mjs

@@ -30,7 +30,7 @@ function project(name, files) {
   return {
     folder,
     run(more = {}, words = []) {
-      const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => key === 'WATCHDOG_MONITOR' || !/^(WATCHDOG|NODE)_/.test(key)));
+      const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => key === 'WATCHDOG_PROGRAM' || !/^(WATCHDOG|NODE)_/.test(key)));
       const output = openSync(join(folder, 'output'), 'w');
       const child = spawn(process.execPath, [here('node_modules/vitest/vitest.mjs'), 'run', ...words],
                           { cwd: folder, env: { ...env, NO_COLOR: '1', CI: '1', TMPDIR: join(folder, 'tmp'), ...more }, stdio: ['ignore', output, output] });
@@ -83,7 +83,7 @@ describe('vitest', { concurrency: 2, timeout: 200_000 }, () => {
 
   test('without a monitor one test fails and says why, and the rest is skipped', async () => {
     const { run } = project('none', { 'a.test.js': isDone('') });
-    const child = run({ WATCHDOG_MONITOR: '/absent' });
+    const child = run({ WATCHDOG_PROGRAM: '/absent' });
     await child.over;
     assert.match(child.text, /Tests {2}1 failed \| 1 skipped \(2\)/, child.text);
     assert.match(child.text, /there is no program \/absent/);

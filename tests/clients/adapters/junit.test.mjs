@@ -41,7 +41,7 @@ test('it finishes', async ({ watchdog }) => {
 test('the report of JUnit names the proof', () => {
   symlinkSync(here('node_modules'), join(folder, 'node_modules'));
   for (const [name, text] of Object.entries({ 'package.json': '{"type": "module"}', 'agent.js': agent, 'it.test.js': tests })) writeFileSync(join(folder, name), text);
-  const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => key === 'WATCHDOG_MONITOR' || !/^(WATCHDOG|NODE)_/.test(key)));
+  const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => key === 'WATCHDOG_PROGRAM' || !/^(WATCHDOG|NODE)_/.test(key)));
   const done = spawnSync(process.execPath, [here('node_modules/vitest/vitest.mjs'), 'run', '--reporter=junit', '--outputFile=report.xml'],
                          { cwd: folder, env: { ...env, NO_COLOR: '1', CI: '1' }, encoding: 'utf8' });
   assert.equal(done.status, 1, done.stdout + done.stderr);
