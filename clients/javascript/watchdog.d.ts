@@ -82,8 +82,8 @@ export interface ToolCall {
 
 /**
  * Reports one session. Only `flush`, `close` and the end of `run` wait for the monitor; no method throws, if the reporter is not `strict`.
- * Without a name the session is $WATCHDOG_SESSION. If a reporter of this process has that open already, this one reports to a
- * child session of it, with a name of its own. `run` keeps its session from being ended by another reporter of the same name.
+ * Without a name the session is $WATCHDOG_SESSION. If a reporter of this process, or of the one that started it, has that open
+ * already, this one reports to a child session. The child has a name of its own. `run` keeps its session from being ended by another reporter of the same name.
  * Unacknowledged reports are sent again with the same event_id, so nothing counts twice. Its timers keep no process alive.
  * It logs how many reports were not delivered when it is closed or the process exits. `process.exit()` sends nothing: `await close()` before.
  */

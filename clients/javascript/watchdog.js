@@ -496,17 +496,37 @@ let ofParents = [];
 try {
   if (threads && !threads.isMainThread) ofParents = threads.getEnvironmentData('watchdog-client') ?? [];
 } catch { /* no such threads here */ }
+// A program that an agent starts has $WATCHDOG_SESSION of the agent, which has that open.
+const [, starter, itsSession] = /^(\d+) (.+)$/.exec(variable('WATCHDOG_REPORTER') ?? '') ?? [];
+if (starter && Number(starter) !== globalThis.process.pid) {
+  ofParents = [...ofParents, { session: itsSession, server: new Door().server, running: true, process: Number(starter) }];
+}
 
-function tellWorkers() {
+function isAlive(process) {
+  try {
+    return globalThis.process.kill(process, 0);
+  } catch (error) {
+    return error.code !== 'ESRCH';
+  }
+}
+
+/** Tells worker threads and programs that this one starts which sessions are open. */
+function tellChildren() {
   try {
     threads?.setEnvironmentData('watchdog-client', [...ofParents, ...open.keys()]);
   } catch { /* none can be told */ }
+  const { process: host } = globalThis;
+  const [of] = [...open.keys()].filter(({ isOfEnvironment }) => isOfEnvironment);
+  try {
+    if (of) host.env.WATCHDOG_REPORTER = `${host.pid} ${of.session}`;
+    else if (host.env.WATCHDOG_REPORTER?.startsWith(`${host.pid} `)) delete host.env.WATCHDOG_REPORTER;
+  } catch { /* no environment, or no permission */ }
 }
 
 /** A reporter that its program has forgotten must not keep its session looking alive. */
 const forgotten = new FinalizationRegistry(({ facts, interval }) => {
   clearInterval(interval);
-  if (open.delete(facts)) tellWorkers();
+  if (open.delete(facts)) tellChildren();
 });
 
 /** Limits the number of sessions that have ended and wait for a monitor. */
@@ -592,15 +612,17 @@ export class Reporter {
     this.session = sessionId(wanted);
     const { agent, task, title, labels, policy, content: kept } = options;
     let { parent } = options;
+    let isOfEnvironment = !session && Boolean(variable('WATCHDOG_SESSION'));
     if (!session && this.#isShared()) {
+      isOfEnvironment = false;
       parent ??= this.session;
       this.session = sessionId(`${this.session.slice(0, 80)}-${printed(agent ?? 'agent').slice(0, 32)}-${random(4)}`);
     }
     this.#spec = { agent, task, title, labels, parentSessionId: parent, policy, content: kept };
     if (!this.#door.server) return;
-    this.#facts = { session: this.session, server: this.#door.server, running: false };
+    this.#facts = { session: this.session, server: this.#door.server, running: false, isOfEnvironment };
     open.set(this.#facts, new WeakRef(this));
-    tellWorkers();
+    tellChildren();
     const begun = Date.now();
     this.#ready = processFacts().then((facts) => {
       this.#queue.unshift(this.#pending('start', Object.fromEntries(Object.entries(facts).map(([key, value]) => [key, toJson(value)])), undefined, begun));
@@ -764,20 +786,20 @@ export class Reporter {
     clearInterval(this.#interval);
   }
 
-  /** Whether another reporter of this process has the session open. */
+  /** Whether another reporter of this process, or of the one that started it, has the session open. */
   #isShared(counts = () => true) {
     const others = [...ofParents, ...[...open.keys()].filter((facts) => facts !== this.#facts)];
-    return others.some((other) => other.session === this.session && other.server === this.#door.server && counts(other));
+    return others.some((other) => other.session === this.session && other.server === this.#door.server && counts(other) && (!other.process || isAlive(other.process)));
   }
 
   #leave() {
-    if (open.delete(this.#facts)) tellWorkers();
+    if (open.delete(this.#facts)) tellChildren();
   }
 
   async run(work) {
     let result;
     if (this.#facts) this.#facts.running = true;
-    tellWorkers();
+    tellChildren();
     const forget = beforeSignal((signal) => {
       this.end('cancelled', { reason: signal });
       return this.#close(lastWordMax, true);

@@ -21,6 +21,7 @@ ROOT = reference.ROOT
 OTHER_VARIABLES = {"WATCHDOG_AGENT", "WATCHDOG_MONITOR", "WATCHDOG_TESTS", "WATCHDOG_BENCH", "WATCHDOG_WERROR", "WATCHDOG_SANITIZE", "WATCHDOG_SEED",
                    "WATCHDOG_FULL", "WATCHDOG_SERVER", "WATCHDOG_SESSION", "WATCHDOG_TOKEN", "WATCHDOG_CONFIG", "WATCHDOG_EXEC", "WATCHDOG_OK",
                    "WATCHDOG_CANCEL", "WATCHDOG_COMPLETED", "WATCHDOG_DRAW",
+                   "WATCHDOG_REPORTER",  # of the clients, for programs that they start
                    "WATCHDOG_PROGRAM",  # of the test plug-ins
                    "WATCHDOG_WAITED_FOR", "WATCHDOG_PROVIDER",  # of recovery.on_ready
                    "WATCHDOG_BUILD"}  # of blocks.py

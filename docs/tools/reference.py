@@ -453,6 +453,7 @@ def environment(program):
 |---|---|---|
 | `$WATCHDOG_SERVER` | commands, clients | URL of the monitor. For the Python and JavaScript clients, empty means: report nothing |
 | `$WATCHDOG_SESSION` | clients, hooks, `run` | id of the session to report to. `run` sets it for its command |
+| `$WATCHDOG_REPORTER` | clients | the process whose reporter has `$WATCHDOG_SESSION` open, set by the clients for programs that it starts |
 | `$WATCHDOG_TOKEN` | monitor, commands, clients | a token. For the monitor it is one more token with all scopes |
 | `$WATCHDOG_CONFIG` | monitor, commands, agents | path of the settings file |
 | `$WATCHDOG_EXEC` | agents that use `watchdog::agent` | path of the helper program `watchdog-exec` |

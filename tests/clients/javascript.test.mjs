@@ -446,6 +446,22 @@ describe('several reporters', () => {
     assert.match((await stored({ session: 'same' }, 'message'))[0].text, /reports no more: failed Error: no/);
   });
 
+  test('a program that an agent starts has a child session while that of the agent is open', async () => {
+    const changes = await program('started', `
+      import { spawnSync } from 'node:child_process';
+      const start = (name) => spawnSync(process.execPath, ['--input-type=module', '-e', \`import { Reporter } from '${library}watchdog.js';
+        await new Reporter(\${JSON.stringify(name)}, { agent: 'worker' }).run((reporter) => reporter.stateChange('worker'))\`]);
+      await new Reporter().run(async (outer) => {
+        for (const name of [null, 'started']) start(name);
+        outer.stateChange('after');
+      });
+      if (process.env.WATCHDOG_REPORTER) throw new Error('it is still open');`);
+    assert.deepEqual(changes, ['worker', 'after']);
+    const { sessions } = await monitor.ask('GET', '/api/autonomous/sessions?limit=1000');
+    const child = sessions.find(({ sessionId }) => sessionId.startsWith('started-worker-'));
+    assert.deepEqual([child.parentSessionId, child.lifecycle], ['started', 'completed']);
+  });
+
   test('a worker thread does not end the session of its parent', async () => {
     const changes = await program('threads', `
       import { once } from 'node:events';

@@ -386,6 +386,17 @@ class Families(WithMonitor):
         family = self.family()
         self.assertEqual({agent: self.changes(session) for agent, session in family.items()}, {"inner": ["inner"], "thread": ["thread"]})
 
+    def test_a_program_that_an_agent_starts_has_a_child_session(self):
+        lines = ["import os, subprocess", "def start(*words):", "    subprocess.run([sys.executable, '-c', 'from watchdog_client import Reporter\\n' + chr(10).join(words)], check=True)",
+                 "worker = ['with Reporter(agent=\"worker\") as reporter:', '    reporter.state_change(\"worker\")']",
+                 "named = ['reporter = Reporter(\"%s\")' % os.environ['WATCHDOG_SESSION'], 'reporter.failed()']",
+                 "with Reporter() as outer:", "    start(*worker)", "    start(*named)", "    outer.state_change('after')", "assert 'WATCHDOG_REPORTER' not in os.environ"]
+        self.program(*lines)
+        self.assert_whole("after")
+        self.assertEqual(self.changes(self.family()["worker"]), ["worker"])
+        self.program("import os, subprocess", *lines[1:4], "with Reporter() as outer:", "    outer.state_change('first')", "start(*worker)", WATCHDOG_SESSION=self.session + ".turns")
+        self.assertEqual(self.changes(self.session + ".turns"), ["first", "worker"])
+
     def test_reporters_one_after_the_other_have_the_same_session(self):
         self.program("work('one')", "work('two')")
         self.assertEqual((self.changes(self.session), self.family()), (["one", "two"], {}))

@@ -516,8 +516,8 @@ class Reporter:
     Thread-safe. After a fork, or in a process of `multiprocessing`, the child has an empty queue and reports to the same session with
     a thread of its own. Only the process that made a reporter ends its session, or a child that outlives that process.
 
-    Without a name the session is $WATCHDOG_SESSION. If a reporter of this process or of its parent has that open already, this one
-    reports to a child session of it, with a name of its own. A `with` block keeps its session from being ended by another
+    Without a name the session is $WATCHDOG_SESSION. If a reporter of this process, or of the process that started it, has that open
+    already, this one reports to a child session. The child has a name of its own. A `with` block keeps its session from being ended by another
     reporter of the same name.
 
     In asyncio write `async with`: a cancel then cancels the task, and other tasks run while the block ends.
@@ -553,10 +553,12 @@ class Reporter:
         self.dropped: int = 0  #: Number of reports lost because the queue was full.
         self._begin()
         _tell_children()
+        self._of_environment = not session and "WATCHDOG_SESSION" in os.environ
         with _registry_lock:
             if not session and _is_open(self._server, self.session):
                 parent = parent or self.session
                 self.session = _session_id(f"{self.session[:80]}-{str(agent or 'agent')[:32]}-{os.urandom(4).hex()}")
+                self._of_environment = False
             _reporters.add(self)
         spec = {"agent": agent, "task": task, "title": title, "labels": tags, "parentSessionId": parent, "policy": policy, "content": content}
         self._spec = {key: value for key, value in spec.items() if value}
@@ -1395,7 +1397,7 @@ _reporters: weakref.WeakSet[Reporter] = weakref.WeakSet()
 _senders: Dict[Tuple[str, str], _Sender] = {}  # by server and token
 _registry_lock = threading.RLock()  # of all three
 _Open = Tuple[int, str, str, bool]  # process, server, session, whether in a `with` block
-_of_parents: Tuple[_Open, ...] = ()  # what the parents in `multiprocessing` had open
+_of_parents: Tuple[_Open, ...] = ()  # what the process that started this one had open
 _finalizer_of = 0  # process
 
 
@@ -1432,9 +1434,21 @@ def _is_open(server: str, session: str, besides: Optional[Reporter] = None, in_b
                for one in _all_open(besides))
 
 
+def _of_starter() -> Tuple[_Open, ...]:
+    """A program that an agent starts has $WATCHDOG_SESSION of the agent, which has that open."""
+    process, _, session = os.environ.get("WATCHDOG_REPORTER", "").partition(" ")
+    return ((int(process), _settings(None, None)[0], session, True),) if process.isdigit() and int(process) != os.getpid() else ()
+
+
 def _tell_children() -> None:
     """A child that `multiprocessing` starts as a new program gets a copy of its parent's `_config`, and nothing else of this module."""
     global _of_parents
+    with contextlib.suppress(Exception), _registry_lock:
+        of_environment = [one.session for one in _reporters if one._of_environment and one._owner == os.getpid() and not one._ended and not one._closed]
+        if of_environment:
+            os.environ["WATCHDOG_REPORTER"] = f"{os.getpid()} {of_environment[0]}"
+        elif os.environ.get("WATCHDOG_REPORTER", "").startswith(f"{os.getpid()} "):
+            del os.environ["WATCHDOG_REPORTER"]
     with contextlib.suppress(Exception):
         import multiprocessing.process
         config = multiprocessing.process.current_process()._config  # type: ignore[attr-defined]
@@ -1469,6 +1483,7 @@ def _at_exit() -> None:
             reporter._leave(time.monotonic() - begin)
 
 
+_of_parents = _of_starter()
 codecs.lookup("idna")  # For names of hosts. A child that is forked while a thread imports it could never look one up.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
