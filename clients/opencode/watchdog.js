@@ -90,7 +90,7 @@ const curlConfig = ({ url, headers, caFile }, event) => {
           ...(caFile ? [`cacert = ${quoted(caFile)}`] : []), `data = ${quoted(JSON.stringify(event))}`].join('\n');
 };
 
-export const Watchdog = async ({ client }) => {
+export const Watchdog = async ({ client, directory }) => {
   const server = (process.env.WATCHDOG_SERVER || installed.server || 'http://127.0.0.1:3000').replace(/\/+$/, '');
   const children = new Set();
   const kept = [];
@@ -144,7 +144,7 @@ export const Watchdog = async ({ client }) => {
 
   /// Reports events in their order; a cancelled session is aborted.
   const report = (type, properties, id) => {
-    const event = id ? { id, type, properties } : { type, properties };
+    const event = { ...(id && { id }), type, properties, ...(directory && { cwd: directory }) };
     kept.push(event);
     if (kept.length > keptMax) kept.shift();
     last = last.then(async () => {
@@ -185,7 +185,7 @@ export const Watchdog = async ({ client }) => {
         children.add(event.properties.info.id);
       if (isReported(event.type) || isFailedCall(event)) await report(event.type, event.properties, event.id);
       if (installed.holdSeconds > 0 && ['permission.asked', 'question.asked'].includes(event.type))
-        hold({ id: event.id, type: event.type, properties: event.properties }).catch(() => {});
+        hold({ id: event.id, type: event.type, properties: event.properties, cwd: directory }).catch(() => {});
     },
     'chat.message': async (input, output) => {
       const text = (output.parts ?? [])

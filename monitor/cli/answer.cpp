@@ -82,6 +82,16 @@ Result<json> decision_of(const json& question, const AnswerOptions& options) {
   return body;
 }
 
+/// Likewise about a question whose kind is not known any more.
+Result<json> late_decision_of(const AnswerOptions& options) {
+  const bool denies = options.answer == "deny";
+  const auto said = denies                      ? options.reason
+                    : options.answer == "allow" ? std::string()
+                                                : options.answer;
+  return json{
+      {"questionId", options.question}, {"decision", denies ? "deny" : "allow"}, {"text", said}};
+}
+
 /// A person allows what they saw: the question that they name, or one that is shown now. Errors:
 /// `conflict`: another one is open; `invalid`: nobody can be asked, or the person said no.
 Result<void> confirm(const json& document, const json& question, const AnswerOptions& options) {
@@ -115,7 +125,8 @@ int answer(const AnswerOptions& options) {
   if (!body) return complain(body.error());
   const auto document = json::parse(*body, nullptr, false);
   const auto question = document.is_object() ? document.value("question", json()) : json();
-  if (!question.is_object()) return complain(asks_nothing(*session));
+  if (!question.is_object() && (options.question.empty() || options.answer.empty()))
+    return complain(asks_nothing(*session));
   if (options.answer.empty()) {
     if (options.json) {
       print_json(question.dump(-1, ' ', false, json::error_handler_t::replace));
@@ -127,9 +138,11 @@ int answer(const AnswerOptions& options) {
     }
     return exit_done;
   }
-  const auto decided = decision_of(question, options);
+  // Of a question that is not open any more the monitor says who answered it, and how.
+  const auto decided =
+      question.is_object() ? decision_of(question, options) : late_decision_of(options);
   if (!decided) return complain(decided.error());
-  if ((*decided)["decision"] == "allow")
+  if ((*decided)["decision"] == "allow" && question.is_object())
     if (auto agreed = confirm(document, question, options); !agreed)
       return complain(agreed.error());
   const auto done =

@@ -572,6 +572,22 @@ void give_usual_names(json& event) {
     if (event.contains(odd) && !event.contains(usual)) event[usual] = event[odd];
 }
 
+/// The folder in which the agent works; empty: the event does not say it. Our plugin for opencode
+/// says it beside the event's members, and opencode itself when a session begins.
+std::string folder_in(const json& event, const Members& members) {
+  for (const auto& where : {members, Members(event)})
+    if (auto folder = where.word({"cwd"}, label_bytes_max); !folder.empty()) return folder;
+  std::string folder;
+  const auto* roots = members.find({"workspace_roots"});
+  const auto* info = members.find({"info"});
+  if (roots != nullptr && roots->is_array() && !roots->empty()) {
+    folder = hook_text(roots->front());
+  } else if (info != nullptr && info->is_object()) {
+    folder = Members(*info).text({"directory"});
+  }
+  return folder.size() <= label_bytes_max ? folder : std::string();
+}
+
 /// The conversation that an event belongs to, as the agent calls it.
 std::string own_session(const Members& members) {
   auto own = members.text({"session_id", "conversation_id", "thread-id", "sessionID", "sessionId"});
@@ -626,15 +642,10 @@ Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::
     if (auto type = members.word({"agent_type", "subagent_type"}, word_bytes_max); !type.empty())
       event.spec.agent = std::move(type);
   }
-  for (const auto* label : {"cwd", "model"})
-    if (auto text = members.word({label}, label_bytes_max); !text.empty())
-      event.spec.labels[label] = std::move(text);
-
-  if (const auto* roots = members.find({"workspace_roots"}); roots != nullptr &&
-                                                             roots->is_array() && !roots->empty() &&
-                                                             !event.spec.labels.contains("cwd"))
-    if (auto text = hook_text(roots->front()); text.size() <= label_bytes_max)
-      event.spec.labels["cwd"] = std::move(text);
+  if (auto model = members.word({"model"}, label_bytes_max); !model.empty())
+    event.spec.labels["model"] = std::move(model);
+  if (auto folder = folder_in(parsed, members); !folder.empty())
+    event.spec.labels["cwd"] = std::move(folder);
 
   const bool nameless_subagent =
       subagent.empty() && (meaning == Meaning::sub_begin || meaning == Meaning::sub_end);

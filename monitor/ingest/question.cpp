@@ -37,6 +37,38 @@ bool is_choice(std::string_view line) {
          std::ranges::all_of(line.substr(0, end), [](unsigned char c) { return std::isalnum(c); });
 }
 
+std::string in_small(std::string_view line) {
+  std::string small(line);
+  std::ranges::transform(small, small.begin(), [](unsigned char c) { return std::tolower(c); });
+  return small;
+}
+
+/// True if the text asks its reader: "Why did it fail?" asks nobody.
+bool asks_the_reader(std::string_view text) {
+  constexpr std::string_view words[] = {"which ",    "shall ",    "should ",    "do you ",
+                                        "would you", "could you", "can you",    "may i ",
+                                        "are you ",  "is it ok",  "is that ok", "want me to"};
+  const auto small = in_small(text);
+  return std::ranges::any_of(words, [&](auto word) { return small.find(word) != small.npos; });
+}
+
+/// A last line that asks, and then says more: "Which port? I recommend 8080."
+bool asks_within(std::string_view line) {
+  const auto end = line.rfind("? ");
+  if (end == line.npos) return false;
+  const auto begin = line.substr(0, end).find_last_of(".!?");
+  return asks_the_reader(line.substr(begin == line.npos ? 0 : begin, end - begin));
+}
+
+/// The line before a list of choices: "Do you want me to:". "You should:" offers none.
+bool offers_choices(std::string_view text) {
+  constexpr std::string_view begins[] = {"do you ",   "would you ", "shall i ", "shall we ",
+                                         "should i ", "should we ", "which "};
+  const auto small = in_small(text);
+  return text.ends_with(':') &&
+         std::ranges::any_of(begins, [&](auto words) { return small.starts_with(words); });
+}
+
 /// A last line that wants an answer without a question mark. Polite ones, such as "let me know if
 /// you need anything else", want none.
 bool wants_an_answer(std::string_view line) {
@@ -56,10 +88,15 @@ bool wants_an_answer(std::string_view line) {
                                         "let me know whether",
                                         "let me know how you",
                                         "waiting for your",
-                                        "awaiting your"};
-  std::string lower(line);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return std::ranges::any_of(words, [&](auto word) { return lower.find(word) != lower.npos; });
+                                        "awaiting your",
+                                        "i need your",
+                                        "before i proceed, i need",
+                                        "before i go on, i need",
+                                        "before i continue, i need",
+                                        "pick one",
+                                        "choose one"};
+  const auto small = in_small(line);
+  return std::ranges::any_of(words, [&](auto word) { return small.find(word) != small.npos; });
 }
 
 /// Without the marks of Markdown; brackets and quotes stay.
@@ -78,7 +115,9 @@ std::string closing_question(std::string_view answer) {
     answer = answer.substr(0, cut == answer.npos ? 0 : cut);
     const auto text = trimmed(line);
     if (text.empty()) continue;
-    if (ends_with_question_mark(text) || (is_last && wants_an_answer(line))) return shown(line);
+    if (ends_with_question_mark(text)) return shown(line);
+    if (is_last && (wants_an_answer(line) || asks_within(text))) return shown(line);
+    if (!is_last && offers_choices(text)) return shown(line);
     if (!is_choice(line)) return {};
     is_last = false;
   }

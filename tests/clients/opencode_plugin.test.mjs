@@ -54,6 +54,13 @@ const plugin = () =>
   Watchdog({ client: { session: { abort: async ({ path }) => void aborted.push(path.id) } } });
 const event = (type, properties, id = 'evt_1') => ({ event: { id, type, properties } });
 
+test('each event says the folder in which opencode works', async () => {
+  const hooks = await Watchdog({ client: {}, directory: '/srv/shop' });
+  await hooks['chat.message']({ sessionID: 'a' }, { parts: [{ type: 'text', text: 'Go' }] });
+  await hooks.event(event('session.idle', { sessionID: 'a' }));
+  assert.deepEqual(heard.map(({ cwd }) => cwd), ['/srv/shop', '/srv/shop']);
+});
+
 test('a run is reported in its order, in the form that the monitor reads', async () => {
   const hooks = await plugin();
   await hooks.event(event('session.created', { sessionID: 'a', info: { id: 'a' } }));

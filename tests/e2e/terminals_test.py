@@ -97,6 +97,42 @@ class FiveTerminals(unittest.TestCase):
             for text in SECRETS:
                 self.assertNotIn(text, json.dumps(message), "no texts unless their owner says so")
 
+    def titles(self, count, begin):
+        """The titles of all messages, once so many begin like this; each comes soon."""
+        end = time.monotonic() + SOON_S
+        while True:
+            titles = [message["title"] for message in self.phone.taken("ntfy")]
+            if len([title for title in titles if title.startswith(begin)]) >= count:
+                return titles
+            self.assertLess(time.monotonic(), end, f"{count} of {begin}: {titles}")
+            time.sleep(0.05)
+
+    def test_each_question_of_a_session_rings(self):
+        self.hook("parser", "SessionStart", source="startup")
+        for number in range(1, 7):
+            asks = {"tool_name": "Bash", "tool_use_id": f"c{number}", "tool_input": {"command": f"make part{number}"}}
+            self.hook("parser", "PreToolUse", **asks)
+            self.hook("parser", "PermissionRequest", **asks)
+            self.titles(number, "parser: Claude Code asks for permission")
+            self.hook("parser", "PostToolUse", **asks, tool_response={"stdout": f"part {number}"})
+
+    def test_answered_questions_delay_no_failure(self):
+        for folder in ("one", "two", "three"):
+            asks = {"tool_name": "Bash", "tool_use_id": "c1", "tool_input": {"command": "make"}}
+            self.hook(folder, "PreToolUse", **asks)
+            self.hook(folder, "PermissionRequest", **asks)
+            self.titles(1, f"{folder}: Claude Code asks")
+            self.hook(folder, "PostToolUse", **asks, tool_response={"stdout": "made"})
+            self.titles(2, f"{folder}: ")
+        self.ask("POST", "/api/autonomous/sessions", {"sessionId": "boom", "labels": {"cwd": "/home/ann/boom"}})
+        self.ask("POST", "/api/autonomous/sessions/boom/events", {"kind": "end", "outcome": "failed"})
+        self.titles(1, "boom: ")
+
+    def test_opencode_is_known_by_its_folder(self):
+        for kind, more in (("chat.message", {"text": "Repair it"}), ("permission.asked", {"id": "per_1", "permission": "bash", "patterns": ["make"]})):
+            self.ask("POST", "/api/hooks/opencode", {"type": kind, "properties": {"sessionID": "ses_1"} | more, "cwd": "/home/ann/shop"})
+        self.titles(1, "shop: opencode asks for permission")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=1)

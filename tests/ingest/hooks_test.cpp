@@ -97,6 +97,20 @@ TEST(Hooks, a_session_is_described_by_what_its_agent_says) {
   EXPECT_EQ(event->spec.labels.at("model"), "gpt-5.2-codex");
 }
 
+TEST(Hooks, a_session_of_opencode_has_the_folder_that_it_or_its_plugin_says) {
+  const auto folder = [](const json& event) {
+    const auto read = hook_event(HookAgent::opencode, event.dump());
+    return read ? read->spec.labels.at("cwd") : std::string();
+  };
+  const json begins = {{"type", "session.created"},
+                       {"properties", {{"info", {{"id", "s"}, {"directory", "/srv/shop"}}}}}};
+  EXPECT_EQ(folder(begins), "/srv/shop");
+  const json asks = {{"type", "permission.asked"},
+                     {"properties", {{"sessionID", "s"}, {"id", "p"}}},
+                     {"cwd", "/srv/shop"}};
+  EXPECT_EQ(folder(asks), "/srv/shop");
+}
+
 TEST(Hooks, a_subagent_is_a_child_session_of_its_kind) {
   const auto event = hook_event(
       HookAgent::claude_code,

@@ -140,8 +140,11 @@ std::optional<AlertNotice> turn(AlertState& state, const Condition& now, const A
   const auto trouble = calm ? std::nullopt : std::optional(now.cause);
   if (trouble == state.trouble) return std::nullopt;
   const bool changed = calm || !state.trouble;
-  // Turns come and go without trouble.
-  const bool is_turn = trouble == AlertCause::idle || state.trouble == AlertCause::idle;
+  // Turns come and go without trouble. So do questions, and each one is told.
+  const auto comes_and_goes = [](std::optional<AlertCause> cause) {
+    return cause == AlertCause::idle || cause == AlertCause::needs_input;
+  };
+  const bool is_turn = comes_and_goes(trouble) || comes_and_goes(state.trouble);
   if (changed || gravity(*trouble) > gravity(*state.trouble)) {
     state.since = now.tick;
     state.at = now.at;

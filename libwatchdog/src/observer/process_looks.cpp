@@ -7,9 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <ctime>
 #include <iterator>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "facts/agent_tools.h"
 #include "watchdog/reasons.h"
@@ -68,22 +71,40 @@ std::optional<Outcome> outcome_of_exit(const History& history) {
   return std::nullopt;
 }
 
-/// A hook or a status line of the agent is over before that.
+/// Most hooks and status lines of the agent are over before that.
 constexpr Millis allowed_after{2'000};
 /// Clocks of processes and of the store differ by some ticks.
 constexpr Millis margin{300};
 
-/// True if the session waits until a person allows a command, and has no other open call: that may
-/// start processes.
-bool waits_for_command(const History& history) {
+/// The command for which the session waits until a person allows it. Empty: it waits for none, or
+/// has another open call, which may start processes.
+std::string_view awaited_command(const History& history) {
   const auto& notes = *history.notes;
   if (history.lifecycle != Lifecycle::waiting || notes.waiting_for != wait_reports::approval)
-    return false;
+    return {};
   const auto& calls = *history.open_calls;
   const auto asked = std::ranges::find(calls, notes.wait_call, &OpenCall::seq);
-  if (asked == calls.end() || purpose_of_tool(asked->name) != ToolPurpose::command) return false;
+  if (asked == calls.end() || purpose_of_tool(asked->name) != ToolPurpose::command) return {};
   const auto is_other = [&](const OpenCall& call) { return call.seq != asked->seq; };
-  return std::ranges::none_of(calls, is_other);
+  return std::ranges::none_of(calls, is_other) ? std::string_view(asked->notes->command)
+                                               : std::string_view();
+}
+
+/// True if the process has the name of a program that the command runs: `npm ci` calls itself so. A
+/// shell runs hooks as well, so its name says nothing.
+bool is_named_in(std::string_view command, std::string_view process) {
+  constexpr std::string_view shells[] = {"sh", "bash", "dash", "zsh", "fish"};
+  constexpr std::size_t kernel_name_bytes = 15;
+  constexpr auto of_names = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-";
+  const auto name = process.substr(0, process.find(' '));
+  if (name.empty() || std::ranges::find(shells, name) != std::end(shells)) return false;
+  for (std::size_t at = 0; at < command.size();) {
+    const auto begin = command.find_first_of(of_names, at);
+    if (begin == command.npos) return false;
+    at = std::min(command.find_first_not_of(of_names, begin), command.size());
+    if (command.substr(begin, at - begin).substr(0, kernel_name_bytes) == name) return true;
+  }
+  return false;
 }
 
 /// Asks the kernel itself for the clock by which it stamps processes: a test may give this process
@@ -103,15 +124,21 @@ Millis age_of(const ProcessSample& process) {
   return kernel_time() - Millis{process.start_ticks * 1'000 / ticks_per_second()};
 }
 
-/// A process that the agent itself started after the question, and that still runs; null: there is
-/// none. Processes of its helpers say nothing: a browser starts some at any time.
-const ProcessSample* began_after(const ProcessTree& tree, Millis asked_for) {
-  const auto found = std::ranges::find_if(tree.children, [&](const ProcessSample& child) {
-    const bool is_own = child.parent == tree.root.pid;
+/// A process of the command that the agent itself started after the question, and that still runs;
+/// null: there is none. The agent also starts hooks of its user, such as a sound. Processes of its
+/// helpers say nothing: a browser starts some at any time.
+const ProcessSample* began_after(const ProcessTree& tree, std::string_view command,
+                                 Millis asked_for) {
+  std::vector<std::int64_t> below;
+  for (const auto& child : tree.children) {  // parents first
     const auto age = age_of(child);
-    return is_own && child.state != 'Z' && age >= allowed_after && age + margin < asked_for;
-  });
-  return found == tree.children.end() ? nullptr : &*found;
+    const bool is_begun = child.parent == tree.root.pid && age >= allowed_after;
+    const bool is_below = std::ranges::find(below, child.parent) != below.end();
+    if (child.state == 'Z' || age + margin >= asked_for || !(is_begun || is_below)) continue;
+    if (is_named_in(command, child.command)) return &child;
+    below.push_back(child.pid);
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -190,9 +217,10 @@ std::optional<Report> ProcessLooks::look(const LiveSession& session, Instant now
 
 /// No agent reports that a person allowed a command, but the command shows it.
 std::optional<Report> ProcessLooks::permission_seen(const History& history, Instant now) {
-  if (!waits_for_command(history)) return std::nullopt;
+  const auto command = awaited_command(history);
+  if (command.empty()) return std::nullopt;
   const auto tree = tree_of(history);
-  const auto* began = tree ? began_after(*tree, now - history.notes->wait_since) : nullptr;
+  const auto* began = tree ? began_after(*tree, command, now - history.notes->wait_since) : nullptr;
   if (began == nullptr) return std::nullopt;
   return Report{.kind = ReportKind::resume,
                 .name = std::string(wait_reports::approval),

@@ -340,11 +340,12 @@ void Store::State::Alerts::put(SessionKey session, const AlertNotice& notice,
   }
 }
 
-/// The newest ones without those of questions, the oldest of them first.
+/// The newest ones that tell of a trouble, without questions, the oldest of them first. The end of
+/// a trouble is told once, and must not delay the next trouble.
 std::vector<MessageMade> Store::State::Alerts::messages_after(Instant then, int count_max) {
   auto& query = log_.sql(
       "SELECT told_tick, message, parent FROM alerts WHERE told_tick > ? AND (told_tick, "
-      "message) < (?, ?) AND NOT (kind = 'alert' AND word = 'needs_input') ORDER BY told_tick "
+      "message) < (?, ?) AND kind = 'alert' AND word <> 'needs_input' ORDER BY told_tick "
       "DESC, message DESC LIMIT 1");
   const ResetLater later(query);
   std::vector<MessageMade> messages;
