@@ -8,6 +8,7 @@
 #include "facts/agent_tools.h"
 #include "facts/digest.h"
 #include "facts/shell_command.h"
+#include "judge/denied_call.h"
 #include "judge/open_asks.h"
 #include "judge/session_words.h"
 #include "judge/source_note.h"
@@ -227,14 +228,12 @@ void fold_turn(History& history, const Event& event, const Policy& policy) {
   }
 }
 
-/// After a cancel the monitor denies each call, in the same words. Such calls do not make a loop.
-bool is_denied(const History& history, const Report& of) {
-  return history.notes->cancel && is_failure(of.kind) &&
-         (of.event_id.starts_with(denied_call) || of.content.starts_with(denied_call));
-}
-
 void finish_call(History& history, const Event& event, const Policy& policy) {
   const auto call = close_call(history, event.report);
+  if (is_refused(event)) {
+    if (call) history.repetition.edit().drop_call(call->mark, event.seq, policy);
+    return;
+  }
   // A late result of an interrupted call is not work.
   if (!call && history.lifecycle == Lifecycle::idle &&
       history.notes->idle_why == idle_reports::interrupted)
