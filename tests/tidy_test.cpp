@@ -52,6 +52,7 @@ const Set shared_with_monitor = {
     "facts/ids.h",
     "facts/process.h",
     "facts/role.h",
+    "files/open_file.h",
     "files/regular_file.h",
     "files/write_all.h",
     "judge/alert_rule.h",

@@ -202,12 +202,13 @@ variables.
         page += table(("Key", "Default", "Meaning", "Flag, variable")[:width], [row[:width] for row in rows]) + "\n"
     return page + """## Names of your own
 
-Three sections take names that you choose.
+Four sections take names that you choose.
 
 | Section | What it holds |
 |---|---|
 | `[alerts.channels.NAME]` | a channel for [alerts](../how-to/alerts.md): `type`, `format`, `url`, `url_file`, `to`, `from`, `command`, `secret_file`, `ca_file` |
 | `[proxy.upstreams.NAME]` | a further model server: `url`, `models`, `api_key_file` |
+| `[recovery.rules.NAME]` | a rule that [acts on looping agents](../how-to/let-the-monitor-act.md): `on`, `step`, `agent`, `label`, `at_most`, `dry_run` |
 | `[policy.tools.NAME]` | how calls of one tool count in the search for repetition: `use`, `identity` |
 """
 

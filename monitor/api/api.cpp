@@ -13,6 +13,7 @@
 
 #include "api/login_page.h"
 #include "api/page.h"
+#include "api/recovery.h"
 #include "api/routes.h"
 #include "api/waits.h"
 #include "text/nearest.h"
@@ -127,6 +128,11 @@ constexpr std::array routes{
     Route{Method::post, "api/login", anybody, post_login},
     Route{Method::post, "api/logout", anybody, post_logout},
     Route{Method::get, "api/audit", Scope::act, list_audit, "after limit"},
+    Route{Method::get, "api/recovery", Scope::read, get_recovery},
+    Route{Method::post, "api/recovery/pause", Scope::act, pause_recovery, "",
+          AuditAction::pause_recovery},
+    Route{Method::post, "api/recovery/resume", Scope::act, resume_recovery, "",
+          AuditAction::resume_recovery},
     Route{Method::get, "login", anybody, get_login_page, "*"},
     Route{Method::post, "login", anybody, post_login_form, "*"},
     Route{Method::post, "api/autonomous/sessions/:id/forget", Scope::act, forget_session, "",
@@ -247,6 +253,10 @@ AuditEntry entry_of(const Found& found, const Caller& caller, std::string peer) 
 
 }  // namespace
 
+std::shared_ptr<Recovery> Api::no_rules() {
+  return std::make_shared<Recovery>();
+}
+
 std::optional<Response> Api::refuse(const Request& request) {
   // Any client that can connect may check that it lives, by any host name.
   if (request.target == "/healthz") return std::nullopt;
@@ -318,11 +328,26 @@ void Api::handle(Request request, Reply reply) {
   if (refusal) return reply(std::move(*refusal));
   if (const auto error = unknown_parameter(route, *target)) return reply(error_response(*error));
   if (route.scope == Scope::report && !backend_.has_room()) return reply(route.full(request));
-  route.answer(std::make_shared<Call>(
-      Call{backend_, check_service_, access_, std::move(request), std::move(*target),
-           std::move(found.id), std::move(found.tool), std::move(caller.name), caller.scopes,
-           caller.unchecked, std::move(reply), feed_, &hints_, telemetry_.get(), links_, proxy_url_,
-           mcp_, note_transcript_, fresh_starts_}));
+  route.answer(std::make_shared<Call>(Call{backend_,
+                                           check_service_,
+                                           access_,
+                                           std::move(request),
+                                           std::move(*target),
+                                           std::move(found.id),
+                                           std::move(found.tool),
+                                           std::move(caller.name),
+                                           caller.scopes,
+                                           caller.unchecked,
+                                           std::move(reply),
+                                           feed_,
+                                           &hints_,
+                                           telemetry_.get(),
+                                           links_,
+                                           proxy_url_,
+                                           mcp_,
+                                           note_transcript_,
+                                           fresh_starts_,
+                                           *recovery_}));
 }
 
 }  // namespace watchdog::monitor

@@ -22,6 +22,8 @@
 
 namespace watchdog::monitor {
 
+class Recovery;
+
 /// Thread-safe, if its backend is.
 class Api {
  public:
@@ -40,7 +42,8 @@ class Api {
         feed_(feed),
         telemetry_(telemetry ? std::move(telemetry) : std::make_shared<OtlpMemory>()),
         links_(std::move(links)),
-        proxy_url_(std::move(proxy_url)) {}
+        proxy_url_(std::move(proxy_url)),
+        recovery_(no_rules()) {}
 
   /// Decides by the headers alone whether the body may be read: the refusal, or nothing. The
   /// permission is checked again when the request is handled.
@@ -59,6 +62,9 @@ class Api {
     note_transcript_ = std::move(note);
   }
 
+  /// Replaces the rules of recovery, of which there are none, before any request comes.
+  void act_by(std::shared_ptr<Recovery> recovery) { recovery_ = std::move(recovery); }
+
   /// See Access::renew.
   void renew(std::vector<Token> tokens) { access_.renew(std::move(tokens)); }
   [[nodiscard]] std::shared_ptr<const AccessPolicy> policy() const { return access_.policy(); }
@@ -66,6 +72,7 @@ class Api {
  private:
   [[nodiscard]] std::optional<Response> refuse_by_headers(const Request& request);
   void keep_refusal(const Request& request, const Response& refusal);
+  [[nodiscard]] static std::shared_ptr<Recovery> no_rules();
 
   Backend& backend_;
   CheckService& check_service_;
@@ -78,6 +85,7 @@ class Api {
   McpHandler* mcp_ = nullptr;
   std::function<void(const std::string& path)> note_transcript_;
   const std::string proxy_url_;
+  std::shared_ptr<Recovery> recovery_;
 };
 
 }  // namespace watchdog::monitor

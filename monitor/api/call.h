@@ -22,6 +22,8 @@
 
 namespace watchdog::monitor {
 
+class Recovery;
+
 /// Entries of a list that one request may have at most.
 inline constexpr int page_max = 1'000;
 
@@ -46,6 +48,7 @@ struct Call {
   /// Gets the transcripts that hooks name, see Api::note_transcripts. Empty: nobody reads them.
   const std::function<void(const std::string& path)>& note_transcript;
   FreshStarts& fresh_starts;
+  Recovery& recovery;
 };
 using CallPtr = std::shared_ptr<Call>;
 

@@ -2,12 +2,13 @@
 // answer. The process is looked for while the client waits, because an open connection is what
 // leads to it. Only a process that began before the session, or before the loss of its last
 // process, counts: a later one was started for this hook. The receipt says whether the session is
-// cancelled, and the answer then stops the agent. Subagents seldom report their end, so it follows
-// from their parent's.
+// cancelled, and the answer then stops the agent; else a rule of the owner may have an answer.
+// Subagents seldom report their end, so it follows from their parent's.
 #include <algorithm>
 #include <utility>
 
 #include "api/held_hook.h"
+#include "api/recovery.h"
 #include "api/routes.h"
 #include "codec/json.h"
 #include "facts/hook_hold.h"
@@ -152,12 +153,32 @@ struct HookReport {
   bool is_own = true;           ///< The session is the agent's own, and nobody else ends it.
   Millis held_for{};            ///< How long a person's answer is waited for; 0: it is not.
   std::optional<HookQuestion> asked{};  ///< The question, if it is held.
+  std::string command{};                ///< Of the call that the event ends; empty: unknown.
 };
 
 /// The wait of a question's event.
 const Report* wait_of(const HookEvent& event) {
   const auto found = std::ranges::find(event.reports, ReportKind::wait, &Report::kind);
   return found == event.reports.end() ? nullptr : &*found;
+}
+
+/// The command of the open call that the event is about; empty: it is unknown.
+std::string command_of(const HookEvent& event, const std::optional<Watched>& watched) {
+  if (!watched || event.reports.empty()) return {};
+  const auto& id = event.reports.front().call_id;
+  for (const auto& open : *watched->judged.history.open_calls)
+    if (!id.empty() && open.call_id == id) return open.notes->command;
+  return {};
+}
+
+/// Answers an event of a session that nobody cancelled, as the rules say.
+void answer_by_rules(const CallPtr& call, HookAgent agent, const HookEvent& event,
+                     const std::string& command) {
+  recover(call, agent, event, command, [call, agent, event](const RecoveryOutcome& outcome) {
+    auto answer = hook_answer(agent, event.name, outcome.act);
+    if (!outcome.cancel) return call->reply(response_of(std::move(answer)));
+    answer_cancelled(call, event, std::move(answer), *outcome.cancel, false);
+  });
 }
 
 void store(const CallPtr& call, HookReport hook) {
@@ -170,7 +191,8 @@ void store(const CallPtr& call, HookReport hook) {
   call->backend.append(
       std::move(batch),
       [call, is_subagent, is_own = hook.is_own, agent = hook.agent, event = std::move(hook.event),
-       asked = std::move(hook.asked), held_for = hook.held_for](const Result<Receipt>& receipt) {
+       asked = std::move(hook.asked), held_for = hook.held_for,
+       command = std::move(hook.command)](const Result<Receipt>& receipt) {
         if (!receipt) return call->reply(error_response(receipt.error()));
         if (event.ends_subagents && call->backend.is_shared()) {
           call->backend.read(
@@ -184,9 +206,13 @@ void store(const CallPtr& call, HookReport hook) {
           begin_again(call, event, is_subagent);
         if (const auto* wait = wait_of(event); wait != nullptr && asked && !cancel)
           return hold_hook(call, *asked, *wait, held_for);
-        auto answer = hook_answer(agent, event.name, cancel);
-        if (!cancel) return call->reply(response_of(std::move(answer)));
-        answer_cancelled(call, event, std::move(answer), *cancel, receipt->late > 0);
+        if (cancel) {
+          auto answer = hook_answer(agent, event.name, *cancel);
+          return answer_cancelled(call, event, std::move(answer), *cancel, receipt->late > 0);
+        }
+        // An event that is there already was answered before.
+        if (receipt->accepted == 0 || receipt->late > 0) return call->reply(response_of({}));
+        answer_by_rules(call, agent, event, command);
       });
 }
 
@@ -257,12 +283,14 @@ void post_hook(const CallPtr& call) {
   const auto watched = call->backend.watched(event->session);
   name_asked_call(*event, watched, asked.has_value());
   keep_question(*event, watched, *agent, call->backend.now());
+  auto command = command_of(*event, watched);
   HookReport hook{.agent = *agent,
                   .event = std::move(*event),
                   .reports = {},
                   .is_own = named.empty(),
                   .held_for = Millis{*hold * 1'000},
-                  .asked = std::move(asked)};
+                  .asked = std::move(asked),
+                  .command = std::move(command)};
   hook.reports = hook.event.reports;
   const auto pid = static_cast<pid_t>(*claimed);
   const auto& reports = hook.reports;

@@ -36,6 +36,11 @@ void get_transitions(const CallPtr& call);
 // Hooks of coding agents
 void post_hook(const CallPtr& call);
 
+// Rules that act on sessions
+void get_recovery(const CallPtr& call);
+void pause_recovery(const CallPtr& call);
+void resume_recovery(const CallPtr& call);
+
 // OpenTelemetry
 void post_logs(const CallPtr& call);
 void post_traces(const CallPtr& call);

@@ -20,6 +20,7 @@ void add_turns(CommandLine& line);
 void add_alerts(CommandLine& line);
 void add_answer(CommandLine& line);
 void add_cancel(CommandLine& line);
+void add_recovery(CommandLine& line);
 void add_wait(CommandLine& line);
 void add_check(CommandLine& line);
 void add_activity(CommandLine& line);
@@ -76,6 +77,7 @@ inline constexpr struct {
     {"Act", add_check},
     {"Act", add_answer},
     {"Act", add_cancel},
+    {"Act", add_recovery},
     {"Data", add_backup},
     {"Data", add_copy},
     {"Data", add_forget},

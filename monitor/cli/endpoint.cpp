@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "api/recovery.h"
 #include "cli/token_file.h"
 #include "cli/token_search.h"
 #include "core/estimator.h"
@@ -170,6 +171,10 @@ Result<Endpoint> Endpoint::open(const Options& options) {
       std::make_unique<CheckService>(*endpoint.file_, Model{}, CheckService::Options{});
   endpoint.api_ = std::make_unique<Api>(*endpoint.file_, *endpoint.check_service_,
                                         AccessPolicy{.without_token = Scopes::all()});
+  const auto configuration = Configuration::load(options.sources);
+  endpoint.api_->act_by(std::make_shared<Recovery>(
+      configuration ? configuration->settings().recovery.rules : RecoveryRules{},
+      Recovery::pause_file_of(database)));
   return endpoint;
 }
 

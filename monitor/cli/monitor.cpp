@@ -20,6 +20,7 @@
 #include "alerts/alert_dispatcher.h"
 #include "api/api.h"
 #include "api/check_service.h"
+#include "api/recovery.h"
 #include "api/unasked_check.h"
 #include "api/version.h"
 #include "cli/endpoint.h"
@@ -464,6 +465,8 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   if (auto kept = state->mcp->keep_tasks_in(database.string() + "-mcp-tasks"); !kept)
     spdlog::warn("tasks of MCP clients end with this monitor: {}", kept.error().message);
   state->api->open_mcp(state->mcp.get());
+  state->api->act_by(
+      std::make_shared<Recovery>(settings.recovery.rules, Recovery::pause_file_of(database)));
   state->tokens = watch_tokens(
       settings, *access_policy,
       [api = state->api.get(), through = state->through.get()](std::vector<Token> tokens) {

@@ -5,12 +5,25 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ingest/hooks.h"
 #include "watchdog/report.h"
+#include "watchdog/settings.h"
 
 namespace watchdog::monitor {
+
+/// An act of the monitor at a hook, and the sentence that says why. A plain value.
+struct HookAct {
+  /// A nudge or a refusal; the agent's model reads the sentence.
+  HookAct(RecoveryStep chosen, std::string said) : step(chosen), sentence(std::move(said)) {}
+  /// The session must stop.
+  HookAct(const CancelRequest& cancel);
+
+  RecoveryStep step;
+  std::string sentence;
+};
 
 /// A plain value.
 struct HookAnswer {
@@ -19,11 +32,14 @@ struct HookAnswer {
   bool stops = false;       ///< The agent stops its turn because of it.
 };
 
-/// Returns the answer to a hook. `cancel`: a request to stop the event's session. Each agent
-/// ignores or rejects members that it does not know at that event, so the answer has no others.
-/// Pure.
+/// Returns the answer to a hook: `{}` without an act, and where the agent cannot be addressed so at
+/// this event. Each agent ignores or rejects members that it does not know at that event, so the
+/// answer has no others. Pure.
 [[nodiscard]] HookAnswer hook_answer(HookAgent agent, std::string_view event,
-                                     const std::optional<CancelRequest>& cancel);
+                                     const std::optional<HookAct>& act);
+
+/// True if there is an event at which the agent takes such an act. Pure.
+[[nodiscard]] bool takes(HookAgent agent, RecoveryStep step);
 
 /// Returns what follows from the answer to an event of a cancelled session: a denied call is over;
 /// a stopped session is cancelled. Pure.

@@ -11,7 +11,7 @@
 #include <optional>
 #include <thread>
 
-#include "codec/fields.h"
+#include "core/session_label.h"
 #include "core/time_limit.h"
 #include "text/figures.h"
 #include "watchdog/subprocess.h"
@@ -37,14 +37,9 @@ std::string without_controls(std::string text) {
 }
 
 bool has_label(const Description& description, const std::vector<std::string>& allowed) {
-  if (allowed.empty()) return false;
-  const auto members = parse_json("{" + description.members + "}");
-  if (!members || !members->contains("labels")) return false;
-  for (const auto& [key, value] : (*members)["labels"].items())
-    if (value.is_string() &&
-        std::ranges::find(allowed, key + ":" + value.get<std::string>()) != allowed.end())
-      return true;
-  return false;
+  return !allowed.empty() && std::ranges::any_of(labels_of(description), [&](const auto& label) {
+    return std::ranges::find(allowed, label) != allowed.end();
+  });
 }
 
 /// A reporter's word is not enough: `run` is the origin only of a wrapper that was found to hold

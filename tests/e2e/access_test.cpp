@@ -183,6 +183,7 @@ TEST_F(AccessTest, acts_refused_for_want_of_a_token_are_in_the_trail) {
                                         "/api/turns/t/abort-tool/c",
                                         "/api/alerts/1/acknowledge",
                                         "/api/alerts/1/snooze",
+                                        "/api/recovery/pause",
                                         "/api/autonomous/sessions/s/forget",
                                         "/api/autonomous/forget"};
     for (const auto& act : acts) EXPECT_EQ(status(server.url(), "", Method::post, act, "{}"), 401);
@@ -213,7 +214,7 @@ TEST_F(AccessTest, acts_refused_for_want_of_a_token_are_in_the_trail) {
     }
     EXPECT_EQ(actions,
               (std::vector<std::string>{"cancel", "answer", "abort", "abort_tool", "acknowledge",
-                                        "snooze", "forget", "forget", "cancel"}));
+                                        "snooze", "pause_recovery", "forget", "forget", "cancel"}));
     for (int i = 0; i < 50; ++i) (void)status(server.url(), "", Method::post, cancel_s, "{}");
     EXPECT_LT(trail_up_to_a_known_act(2).size(), 20U) << "a stranger does not fill the disk";
   }

@@ -425,7 +425,7 @@ class WithAMonitor(unittest.TestCase):
 
     def test_each_gives_json(self):
         objects = {"status runs": 1, "sessions": 1, "events runs": 2, "explain runs": 1, "turns": 0, "alerts": 1, "report": 1,
-                   "wait runs --for health=progressing": 1}
+                   "wait runs --for health=progressing": 1, "recovery": 1}
         for command, count in objects.items():
             with self.subTest(command):
                 said = run(*command.split(), "--json", *self.where)

@@ -103,7 +103,17 @@ def hooks_are_told(contract):
     ask("POST", f"{HOOKS}/nobody", {}, status=404, field="agent", fits="unread")
     ask("POST", f"{HOOKS}/codex?pid=4294967296", {}, status=422, field="pid", fits="unread")
     questions_are_held(contract)
+    rules_are_paused(contract)
     what_the_pages_say_works(contract)
+
+
+def rules_are_paused(contract):
+    """Rules of recovery are read by everybody who reads, and paused by those who may act."""
+    ask, same = contract.ask, contract.tally.same
+    for act, paused in (("pause", True), ("resume", False)):
+        ask("POST", f"/api/recovery/{act}", status=401, headers={"Authorization": None})
+        same(f"after {act}", ask("POST", f"/api/recovery/{act}", status=200), {"paused": paused, "rules": []})
+        same("it stays so", ask("GET", "/api/recovery", status=200), {"paused": paused, "rules": []})
 
 
 def questions_are_held(contract):

@@ -78,6 +78,7 @@ class Moved(unittest.TestCase):
             "wait": lambda: self.run_it("wait", SESSION, "--json"),
             "audit": lambda: self.run_it("audit", "--json") + SESSION,  # it only has to answer
             "alerts": lambda: self.run_it("alerts", "--json") + SESSION,
+            "recovery": lambda: self.run_it("recovery", "--json") + SESSION,
             "turns": lambda: self.run_it("turns", "--json") + SESSION,
             "report": lambda: self.run_it("report", "--json") + SESSION,
             "cancel": self.cancelled,
@@ -209,7 +210,7 @@ class Passwords(unittest.TestCase):
 
     def commands(self, url, file, settings):
         settings.write_text(f'[monitor]\ndb = "{url}"\n')
-        for words in ("serve --port 0", "sessions", "status x", "events x", "explain x", "turns", "alerts", "audit", "cancel x", "answer x", "wait x", "check x",
+        for words in ("serve --port 0", "sessions", "status x", "events x", "explain x", "turns", "alerts", "audit", "recovery", "cancel x", "answer x", "wait x", "check x",
                       "report x", "forget x --yes", f"backup {file}", "run -- true", "predict train", "follow codex", "mcp", "watch",
                       "mcp-proxy -- true", "proxy --upstream http://127.0.0.1:1"):
             name, *more = shlex.split(words)

@@ -3,7 +3,7 @@
 
 Usage: settings_effect_test.py MONITOR EXAMPLE_AGENT TASK_AGENT [KEY…]
 
-The probes are in `settings_of_agents.py` and `settings_of_monitors.py`, each beside its key. A new setting needs one.
+The probes are in `settings_of_agents.py`, `settings_of_monitors.py` and `settings_of_recovery.py`, each beside its key. A new setting needs one.
 """
 
 import collections
@@ -18,8 +18,9 @@ import time
 import unittest
 
 from settings_trial import DEFAULT, FILE, PROBES, Trial
-import settings_of_agents  # It fills the table, as the next one does.
+import settings_of_agents  # It fills the table, as the next two do.
 import settings_of_monitors
+import settings_of_recovery
 
 ROWS = pathlib.Path(__file__).parents[2] / "libwatchdog" / "src" / "config" / "rows.cpp"
 CHOSEN = [sys.argv.pop(1) for _ in sys.argv[1:]]
@@ -36,7 +37,7 @@ def table():
     with contextlib.ExitStack() as stack:
         trial = Trial("", DEFAULT, stack)
         named = {key: name_in(key) for key in keys if "*" in key}
-        some = {"url": "http://127.0.0.1:1", "use": "poll", "models": ["m"], "max_steps": 1, "*": 1}
+        some = {"url": "http://127.0.0.1:1", "use": "poll", "models": ["m"], "max_steps": 1, "at_most": 1, "*": 1}
         trial.base["proxy.upstream"] = some["url"]
         for key, full in named.items():
             if (value := some.get(key.rpartition(".")[2])) is not None:

@@ -300,33 +300,6 @@ def channel_command(trial):
     return until(lambda: [name for name in ("first", "second") if (trial.folder / name).exists()], "no program runs")[0]
 
 
-# -- [recovery]
-
-
-@probe("recovery.on_ready", default="runs nothing", other="runs for s")
-def recovery_on_ready(trial):
-    ran = trial.folder / "ran"
-    trial.set(["sh", "-c", f"echo $WATCHDOG_SESSION > {ran}.new; mv {ran}.new {ran}"])
-    trial.base["recovery.on_ready_labels"] = ["team:mine"]
-    return ran_after_wait(trial, trial.serve(), ran) if trial.is_set else "runs nothing"
-
-
-def ran_after_wait(trial, monitor, ran):
-    """What the command says of a session that waits too long, if the owner named its label."""
-    monitor.ask("POST", SESSIONS, {"sessionId": "s", "labels": {"team": "mine"}})
-    over = int(time.time() * 1000) - 25_000
-    monitor.report("s", {"kind": "wait", "waiting_for": "quota", "provider": "anthropic", "until_ms": over})
-    until(lambda: ran.exists() or "does not know" in monitor.said(), monitor.said)
-    return f"runs for {ran.read_text().strip()}" if ran.exists() else "runs nothing"
-
-
-@probe("recovery.on_ready_labels", default="runs nothing", other="runs for s")
-def on_ready_labels(trial):
-    ran = trial.folder / "ran"
-    trial.set(["team:mine"], recovery__on_ready=["sh", "-c", f"echo $WATCHDOG_SESSION > {ran}.new; mv {ran}.new {ran}"])
-    return ran_after_wait(trial, trial.serve(), ran)
-
-
 # -- [monitor]
 
 

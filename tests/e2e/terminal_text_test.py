@@ -94,7 +94,7 @@ class NothingSteers(unittest.TestCase):
 
     def test_the_texts_are_there_and_safe(self):
         shown = {"status": ["evil"], "sessions": [], "events": ["evil"], "explain": ["evil"], "turns": [], "alerts": [], "audit": [],
-                 "report": [], "config": []}
+                 "report": [], "recovery": [], "config": []}
         for where in (("--server", self.url), ("--db", self.database)):
             for command, words in shown.items():
                 for form in ((), ("--json",)):

@@ -212,12 +212,47 @@ struct ProxySettings {
   std::map<std::string, ProxyUpstream> upstreams{};  ///< By name.
 };
 
+/// The confirmed states on which a rule may act. Nothing acts on a suspicion, a wait or a time.
+enum class RecoveryState : std::uint8_t { looping, stuck };
+
+template <>
+struct Names<RecoveryState> {
+  static constexpr std::string_view all[] = {"looping", "stuck"};
+};
+
+/// The acts of rules, the mildest first.
+enum class RecoveryStep : std::uint8_t {
+  nudge,   ///< Sends the agent one sentence: what it repeats, and how often.
+  refuse,  ///< Denies the next identical call of a tool.
+  cancel   ///< Asks the agent to stop, as a person would.
+};
+
+template <>
+struct Names<RecoveryStep> {
+  static constexpr std::string_view all[] = {"nudge", "refuse", "cancel"};
+};
+
+/// `[recovery.rules.NAME]`: an act of the monitor after a verdict. A plain value.
+struct RecoveryRule {
+  std::vector<RecoveryState> on{RecoveryState::looping};  ///< The states that it acts on.
+  RecoveryStep step = RecoveryStep::nudge;                ///< See RecoveryStep.
+  std::string agent{};   ///< Only sessions of the agent of this name; empty: of any.
+  std::string label{};   ///< Only sessions with this label, as `KEY:VALUE`; empty: all.
+  int at_most = 1;       ///< Acts for each verdict.
+  bool dry_run = false;  ///< True: the rule records what it would do, and does nothing.
+};
+
+/// Nudges for each verdict, at most. A third one would repeat what did not help twice.
+inline constexpr int nudges_max = 2;
+
 /// `[recovery]`. A plain value.
 struct RecoverySettings {
   /// The program and its arguments that run when a wait is over; no shell. Empty: none.
   std::vector<std::string> on_ready{};
   /// `KEY:VALUE` of sessions for which it also runs although their process is not known.
   std::vector<std::string> on_ready_labels{};
+  /// By name. For a verdict the mildest step comes first, and the next one when that is used up.
+  std::map<std::string, RecoveryRule> rules{};
 };
 
 /// All settings. A plain value.

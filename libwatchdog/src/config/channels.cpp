@@ -16,12 +16,6 @@ namespace {
 
 constexpr std::size_t secret_bytes_max = 4'096;
 constexpr std::size_t channels_max = 16;
-bool is_channel_name(const std::string& name) {
-  return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, [](unsigned char c) {
-    return (c < 0x80 && std::isalnum(c) != 0) || c == '_' || c == '-';
-  });
-}
-
 /// The text of the file without white space around it.
 Result<std::string> secret_in(const std::filesystem::path& path) {
   auto text = read_regular_file(path, secret_bytes_max, Readers::owner);
@@ -38,7 +32,7 @@ Result<std::string> secret_in(const std::filesystem::path& path) {
 
 /// For a name of a topic, ntfy's own rule.
 bool is_topic(std::string_view text) {
-  return !text.empty() && text.size() <= 64 && is_channel_name(std::string(text));
+  return is_plain_name(text);
 }
 
 /// `smtp[s]://HOST[:PORT]`, checked by the same rules as a URL of the web.
@@ -140,6 +134,12 @@ std::vector<std::string> mail_addresses(std::string_view list) {
   }
 }
 
+bool is_plain_name(std::string_view name) noexcept {
+  return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, [](unsigned char c) {
+    return (c < 0x80 && std::isalnum(c) != 0) || c == '_' || c == '-';
+  });
+}
+
 std::vector<KeyFault> channel_faults(const AlertSettings& alerts) {
   std::vector<KeyFault> faults;
   if (alerts.channels.size() > channels_max) {
@@ -152,7 +152,7 @@ std::vector<KeyFault> channel_faults(const AlertSettings& alerts) {
     const auto refuse = [&faults, &key](const char* field, const std::string& why) {
       faults.push_back({key + "." + field, key + "." + field + " " + why});
     };
-    if (!is_channel_name(name)) {
+    if (!is_plain_name(name)) {
       faults.push_back({key, "alerts.channels." + key_text({name}) +
                                  ": a channel's name is 1 to 64 letters, digits, _ and -"});
       continue;

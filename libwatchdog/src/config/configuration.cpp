@@ -301,6 +301,7 @@ class ConfigurationLoader {
       add(own.where.empty() ? highest("alerts.") : own, fault.key, std::move(fault.message));
     }
     check_upstreams(settings.proxy);
+    check_rules(settings.recovery);
     if (const auto allowed = check_database_url(settings.monitor.db); !allowed)
       add(source_of("monitor.db"), "monitor.db", "monitor.db: " + allowed.error().message);
     if (const auto allowed = check(patched(Policy{}, settings.policy)); !allowed) {
@@ -321,6 +322,37 @@ class ConfigurationLoader {
       add(highest("proxy.upstreams."), "proxy.upstream",
           "proxy.upstream is missing: the server of all requests that none of proxy.upstreams "
           "gets");
+    }
+  }
+
+  /// No rule may do more than its step allows.
+  void check_rules(const RecoverySettings& recovery) {
+    constexpr std::size_t rules_max = 16;
+    if (recovery.rules.size() > rules_max) {
+      add(highest("recovery.rules."), "recovery.rules",
+          "recovery.rules has " + std::to_string(recovery.rules.size()) + " rules; at most " +
+              std::to_string(rules_max) + " are allowed");
+    }
+    for (const auto& [name, rule] : recovery.rules) {
+      const auto key = key_text({"recovery", "rules", name});
+      const auto refuse = [&](const char* field, const std::string& why) {
+        const auto own = key + "." + field;
+        add(highest(own), own, own + " " + why);
+      };
+      if (!is_plain_name(name))
+        add(highest(key + "."), key, key + ": a rule's name is 1 to 64 letters, digits, _ and -");
+      if (rule.on.empty()) refuse("on", "is empty; it must name \"looping\" or \"stuck\"");
+      const auto most = rule.step == RecoveryStep::nudge    ? nudges_max
+                        : rule.step == RecoveryStep::cancel ? 1
+                                                            : rule.at_most;
+      if (rule.at_most > most) {
+        refuse("at_most", "is " + std::to_string(rule.at_most) + "; of the step " +
+                              std::string(name_of(rule.step)) + " at most " + std::to_string(most) +
+                              (most == 1 ? " is allowed" : " are allowed"));
+      }
+      const auto colon = rule.label.find(':');
+      if (!rule.label.empty() && (colon == 0 || colon == std::string::npos))
+        refuse("label", "is " + literal(rule.label) + "; it must be KEY:VALUE");
     }
   }
 

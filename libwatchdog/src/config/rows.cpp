@@ -36,6 +36,11 @@ Field at_upstream(Settings& settings, const KeyPath& path) {
   return &(settings.proxy.upstreams[path.at(2)].*Member);
 }
 
+template <auto Member>
+Field rule(Settings& settings, const KeyPath& path) {
+  return &(settings.recovery.rules[path.at(2)].*Member);
+}
+
 Field tool_timeout(Settings& settings, const KeyPath& path) {
   return SecondsField{&settings.tools.deadlines.per_tool[path.at(2)]};
 }
@@ -306,6 +311,34 @@ constexpr std::array rows_in_order{
         "Labels, as KEY:VALUE, of sessions for which on_ready also runs if the monitor does not "
         "know "
         "their process. Any program that can report can choose labels."},
+    // Tables by name, as channels are: an array `[[recovery]]` beside the table `[recovery]` is not
+    // TOML, and errors, variables and the audit log can name a rule.
+    Row{"recovery.rules.*.on",
+        rule<&RecoveryRule::on>,
+        {},
+        "Confirmed states of a session on which the monitor acts."},
+    Row{"recovery.rules.*.step",
+        rule<&RecoveryRule::step>,
+        {},
+        "Act, through the agent's hooks: nudge (send what it repeats, in one sentence), refuse "
+        "(deny "
+        "the next identical call) or cancel."},
+    Row{"recovery.rules.*.agent",
+        rule<&RecoveryRule::agent>,
+        {},
+        "Agent of the sessions that the rule is for, such as claude-code; empty: any."},
+    Row{"recovery.rules.*.label",
+        rule<&RecoveryRule::label>,
+        {},
+        "Label, as KEY:VALUE, of the sessions that the rule is for; empty: all."},
+    Row{"recovery.rules.*.at_most",
+        rule<&RecoveryRule::at_most>,
+        {1, 10},
+        "Number of acts for each verdict; of nudge at most 2, of cancel 1."},
+    Row{"recovery.rules.*.dry_run",
+        rule<&RecoveryRule::dry_run>,
+        {},
+        "Record what the rule would do, and do nothing."},
 
     Row{"monitor.db",
         at<&Settings::monitor, &MonitorSettings::db>,

@@ -74,6 +74,15 @@ constexpr std::string_view upstreams =
     "#     url = \"http://127.0.0.1:11434\"\n"
     "#     models = [\"qwen3:*\", \"nomic-embed-text\"]\n";
 
+/// And names of rules.
+constexpr std::string_view rules =
+    "\n# What the monitor does by itself when a session is looping or stuck. You choose the names. "
+    "Begin with\n# dry_run: `watchdog-monitor audit` then lists what the rule would have done.\n"
+    "#     [recovery.rules.tell]\n"
+    "#     on = [\"looping\"]\n"
+    "#     step = \"nudge\"\n"
+    "#     dry_run = true\n";
+
 /// Meaning, range, and how else it is set.
 std::string comment_of(const SettingInfo& setting) {
   std::string facts = setting.allowed;
@@ -113,6 +122,7 @@ std::string sample_configuration() {
     if (own != section) {
       if (section == "policy") text += tools;
       if (section == "alerts") text += channels;
+      if (section == "recovery") text += rules;
       text += "\n[" + own + "]\n";
       section = own;
     }

@@ -1,5 +1,5 @@
 /// \file
-/// Acts of people, and of programs with a token, through a monitor.
+/// Acts of people, of programs with a token, and of their rules, through a monitor.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +21,31 @@ enum class AuditAction : std::uint8_t {
   login,
   logins_refused,  ///< Too many wrong tokens, once a burst.
   test_channel,
-  answer
+  answer,
+  nudge,   ///< A rule sent the agent a sentence.
+  refuse,  ///< A rule denied a call.
+  pause_recovery,
+  resume_recovery
 };
 
 template <>
 struct Names<AuditAction> {
   static constexpr std::string_view all[] = {
-      "cancel", "abort", "abort_tool",     "acknowledge",  "snooze",
-      "forget", "login", "logins_refused", "test_channel", "answer"};
+      "cancel", "abort",  "abort_tool",     "acknowledge",    "snooze",
+      "forget", "login",  "logins_refused", "test_channel",   "answer",
+      "nudge",  "refuse", "pause_recovery", "resume_recovery"};
 };
 
 /// One act. A plain value.
 struct AuditEntry {
   std::int64_t id = 0;  ///< Rises with each; given by the store.
   WallTime at{};
-  std::string actor{};  ///< Name of the token; `local`: none was needed.
+  std::string actor{};  ///< Name of the token; `local`: none was needed. `rule:NAME`: a rule.
   std::string peer{};   ///< Address it came from; empty: no socket.
   AuditAction action = AuditAction::cancel;
-  std::string target{};   ///< Id of the session, turn (`TURN/CALL`) or alert; empty: none.
-  std::string outcome{};  ///< `ok`, or the error's code.
+  std::string target{};  ///< Id of the session, turn (`TURN/CALL`) or alert; empty: none.
+  /// `ok`, or the error's code. Of a rule: `ok: VERDICT` or `would STEP: VERDICT`.
+  std::string outcome{};
 };
 
 }  // namespace watchdog

@@ -1,0 +1,82 @@
+"""What the settings of recovery do: each is a probe of `watchdog-monitor serve`."""
+
+import time
+
+from settings_trial import SESSIONS, probe, until
+
+
+@probe("recovery.on_ready", default="runs nothing", other="runs for s")
+def recovery_on_ready(trial):
+    ran = trial.folder / "ran"
+    trial.set(["sh", "-c", f"echo $WATCHDOG_SESSION > {ran}.new; mv {ran}.new {ran}"])
+    trial.base["recovery.on_ready_labels"] = ["team:mine"]
+    return ran_after_wait(trial, trial.serve(), ran) if trial.is_set else "runs nothing"
+
+
+def ran_after_wait(trial, monitor, ran):
+    """What the command says of a session that waits too long, if the owner named its label."""
+    monitor.ask("POST", SESSIONS, {"sessionId": "s", "labels": {"team": "mine"}})
+    over = int(time.time() * 1000) - 25_000
+    monitor.report("s", {"kind": "wait", "waiting_for": "quota", "provider": "anthropic", "until_ms": over})
+    until(lambda: ran.exists() or "does not know" in monitor.said(), monitor.said)
+    return f"runs for {ran.read_text().strip()}" if ran.exists() else "runs nothing"
+
+
+@probe("recovery.on_ready_labels", default="runs nothing", other="runs for s")
+def on_ready_labels(trial):
+    ran = trial.folder / "ran"
+    trial.set(["team:mine"], recovery__on_ready=["sh", "-c", f"echo $WATCHDOG_SESSION > {ran}.new; mv {ran}.new {ran}"])
+    return ran_after_wait(trial, trial.serve(), ran)
+
+
+def told(trial, **more):
+    """What a looping agent behind hooks hears of the rule: `told`, `denied` or nothing."""
+    # Without a key of it there is no rule at all.
+    trial.base.setdefault("recovery.rules.mine.at_most", 1)
+    monitor, heard = trial.serve(), []
+    for number in range(10):
+        of = {"session_id": "s", "tool_name": "Bash", "tool_use_id": f"t{number}", "tool_input": {"command": "make"}} | more
+        for event in ("PreToolUse", "PostToolUse"):
+            _, answer = monitor.ask("POST", "/api/hooks/claude-code", of | {"hook_event_name": event, "tool_response": "2 failed"})
+            own = answer.get("hookSpecificOutput", {})
+            heard += ["told"] if "additionalContext" in own else ["denied"] if "permissionDecision" in own else []
+            if own.get("permissionDecision") == "deny":
+                break
+    return " ".join(heard) or "nothing"
+
+
+@probe("recovery.rules.*.on", default="told", other="nothing", name="mine")
+def rule_on(trial):
+    trial.set(["stuck"])
+    return told(trial)
+
+
+@probe("recovery.rules.*.step", default="told", other="denied", name="mine")
+def rule_step(trial):
+    trial.set("refuse")
+    return told(trial)
+
+
+@probe("recovery.rules.*.agent", default="told", other="nothing", name="mine")
+def rule_agent(trial):
+    trial.set("codex")
+    return told(trial)
+
+
+@probe("recovery.rules.*.label", default="told", other="nothing", name="mine")
+def rule_label(trial):
+    trial.set("cwd:/elsewhere")
+    return told(trial, cwd="/src")
+
+
+@probe("recovery.rules.*.at_most", default="denied", other="denied denied", name="mine")
+def rule_at_most(trial):
+    trial.base["recovery.rules.mine.step"] = "refuse"
+    trial.set(2)
+    return told(trial)
+
+
+@probe("recovery.rules.*.dry_run", default="told", other="nothing", name="mine")
+def rule_dry_run(trial):
+    trial.set(True)
+    return told(trial)
