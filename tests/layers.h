@@ -79,43 +79,64 @@ inline const std::map<std::string, Set, std::less<>> may_include = {
     {"monitor/core", {"monitor/ingest"}},
     // texts and delivery of alerts
     {"monitor/alerts", {"monitor/ingest", "monitor/core"}},
+    // what is known of one session, as files
+    {"monitor/bundle", {"monitor/ingest", "monitor/core"}},
     // sessions for a collector of OpenTelemetry
     {"monitor/export", {"monitor/ingest", "monitor/core"}},
     // systemd and liveness pings
     {"monitor/service", {"monitor/ingest", "monitor/core"}},
     // requests and responses, no socket
-    {"monitor/api", {"monitor/ingest", "monitor/process", "monitor/core"}},
+    {"monitor/api", {"monitor/ingest", "monitor/process", "monitor/core", "monitor/bundle"}},
     // the server
-    {"monitor/http", {"monitor/ingest", "monitor/process", "monitor/core", "monitor/api"}},
+    {"monitor/http",
+     {"monitor/ingest", "monitor/process", "monitor/core", "monitor/bundle", "monitor/api"}},
     // which session a request belongs to
     {"monitor/proxy/sessions", {"monitor/ingest", "monitor/process"}},
     // how the model server is
     {"monitor/proxy/server", {"monitor/process"}},
     // bytes between agents and their model server
     {"monitor/proxy/connection",
-     {"monitor/ingest", "monitor/process", "monitor/core", "monitor/api", "monitor/http",
-      "monitor/proxy/sessions", "monitor/proxy/server"}},
+     {"monitor/ingest", "monitor/process", "monitor/core", "monitor/bundle", "monitor/api",
+      "monitor/http", "monitor/proxy/sessions", "monitor/proxy/server"}},
     // tables, phrases, screens
-    {"monitor/terminal", {"monitor/ingest", "monitor/process", "monitor/core", "monitor/api"}},
+    {"monitor/terminal",
+     {"monitor/ingest", "monitor/process", "monitor/core", "monitor/bundle", "monitor/api"}},
     // the Model Context Protocol
     {"monitor/mcp",
-     {"monitor/ingest", "monitor/process", "monitor/core", "monitor/api", "monitor/terminal"}},
+     {"monitor/ingest", "monitor/process", "monitor/core", "monitor/bundle", "monitor/api",
+      "monitor/terminal"}},
     // the proxy of tool servers: messages and calls, no processes
     {"monitor/mcp/proxy",
-     {"monitor/ingest", "monitor/process", "monitor/core", "monitor/api", "monitor/terminal",
-      "monitor/mcp"}},
+     {"monitor/ingest", "monitor/process", "monitor/core", "monitor/bundle", "monitor/api",
+      "monitor/terminal", "monitor/mcp"}},
     // the commands
     {"monitor/cli",
      {"monitor/ingest", "monitor/follow", "monitor/setup", "monitor/process", "monitor/wrapper",
-      "monitor/core", "monitor/alerts", "monitor/export", "monitor/service", "monitor/api",
-      "monitor/http", "monitor/proxy/sessions", "monitor/proxy/server", "monitor/proxy/connection",
-      "monitor/terminal", "monitor/mcp", "monitor/mcp/proxy"}},
+      "monitor/core", "monitor/bundle", "monitor/alerts", "monitor/export", "monitor/service",
+      "monitor/api", "monitor/http", "monitor/proxy/sessions", "monitor/proxy/server",
+      "monitor/proxy/connection", "monitor/terminal", "monitor/mcp", "monitor/mcp/proxy"}},
     // the program
     {"monitor",
-     {"monitor/ingest", "monitor/follow", "monitor/setup", "monitor/process", "monitor/wrapper",
-      "monitor/core", "monitor/alerts", "monitor/export", "monitor/service", "monitor/api",
-      "monitor/http", "monitor/proxy/sessions", "monitor/proxy/server", "monitor/proxy/connection",
-      "monitor/terminal", "monitor/mcp", "monitor/mcp/proxy", "monitor/cli", "monitor/postgres"}},
+     {"monitor/ingest",
+      "monitor/follow",
+      "monitor/setup",
+      "monitor/process",
+      "monitor/wrapper",
+      "monitor/core",
+      "monitor/bundle",
+      "monitor/alerts",
+      "monitor/export",
+      "monitor/service",
+      "monitor/api",
+      "monitor/http",
+      "monitor/proxy/sessions",
+      "monitor/proxy/server",
+      "monitor/proxy/connection",
+      "monitor/terminal",
+      "monitor/mcp",
+      "monitor/mcp/proxy",
+      "monitor/cli",
+      "monitor/postgres"}},
 };
 
 }  // namespace watchdog::test
