@@ -87,6 +87,7 @@ constexpr std::array routes{
           "after before limit kind"},
     Route{Method::get, "api/autonomous/sessions/:id/transitions", Scope::read, get_transitions,
           "after limit"},
+    Route{Method::get, "api/autonomous/sessions/:id/bundle", Scope::read, get_bundle, "git"},
     Route{Method::post, "api/autonomous/sessions/:id/cancel", Scope::act, cancel_session, "",
           AuditAction::cancel},
     Route{Method::post, "api/autonomous/sessions/:id/answer", Scope::act, answer_question, "",
@@ -347,7 +348,8 @@ void Api::handle(Request request, Reply reply) {
                                            mcp_,
                                            note_transcript_,
                                            fresh_starts_,
-                                           *recovery_}));
+                                           *recovery_,
+                                           bundles_}));
 }
 
 }  // namespace watchdog::monitor

@@ -15,6 +15,7 @@
 #include "api/hints.h"
 #include "api/mcp_handler.h"
 #include "api/message.h"
+#include "bundle/bundle_worker.h"
 #include "core/alert_links.h"
 #include "core/backend.h"
 #include "core/feed.h"
@@ -64,6 +65,8 @@ class Api {
 
   /// Replaces the rules of recovery, of which there are none, before any request comes.
   void act_by(std::shared_ptr<Recovery> recovery) { recovery_ = std::move(recovery); }
+  /// Leaves git out of all bundles, before any request comes.
+  void leave_out_git() { bundles_.asks_git = false; }
 
   /// See Access::renew.
   void renew(std::vector<Token> tokens) { access_.renew(std::move(tokens)); }
@@ -80,6 +83,7 @@ class Api {
   Feed* feed_;
   Hints hints_;
   FreshStarts fresh_starts_;
+  Bundles bundles_;
   const std::shared_ptr<OtlpMemory> telemetry_;
   const std::shared_ptr<const AlertLinks> links_;
   McpHandler* mcp_ = nullptr;

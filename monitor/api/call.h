@@ -13,6 +13,7 @@
 #include "api/mcp_handler.h"
 #include "api/message.h"
 #include "api/target.h"
+#include "bundle/bundle_worker.h"
 #include "codec/progress.h"
 #include "core/alert_links.h"
 #include "core/backend.h"
@@ -49,6 +50,7 @@ struct Call {
   const std::function<void(const std::string& path)>& note_transcript;
   FreshStarts& fresh_starts;
   Recovery& recovery;
+  Bundles& bundles;
 };
 using CallPtr = std::shared_ptr<Call>;
 

@@ -13,6 +13,8 @@ void list_progress(const CallPtr& call);
 void create_session(const CallPtr& call);
 void patch_session(const CallPtr& call);
 void cancel_session(const CallPtr& call);
+/// All that is known of a session, as an archive.
+void get_bundle(const CallPtr& call);
 /// A person's answer to what the session's agent asks.
 void answer_question(const CallPtr& call);
 /// Many sessions, one row per session.

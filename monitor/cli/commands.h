@@ -17,6 +17,7 @@ void add_watch(CommandLine& line);
 void add_events(CommandLine& line);
 void add_explain(CommandLine& line);
 void add_turns(CommandLine& line);
+void add_bundle(CommandLine& line);
 void add_alerts(CommandLine& line);
 void add_answer(CommandLine& line);
 void add_cancel(CommandLine& line);
@@ -69,6 +70,7 @@ inline constexpr struct {
     {"Look", add_events},
     {"Look", add_explain},
     {"Look", add_turns},
+    {"Look", add_bundle},
     {"Look", add_activity},
     {"Look", add_alerts},
     {"Look", add_report},

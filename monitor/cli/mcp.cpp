@@ -28,7 +28,8 @@ constexpr std::chrono::seconds last_answers{5};
 constexpr const char* mcp_footer =
     "A client of the Model Context Protocol starts this program and speaks with it: one JSON-RPC "
     "message a line. Revisions: 2026-07-28, 2025-11-25, 2025-06-18 and 2025-03-26.\n"
-    "Tools: agents, agent, explain, wait, report, check, cancel, abort_call. `report` is about "
+    "Tools: agents, agent, explain, bundle, wait, report, check, cancel, abort_call. `report` is "
+    "about "
     "$WATCHDOG_SESSION unless it names a session.\n"
     "A running monitor answers the same at /mcp, over HTTP.\n"
     "\n";

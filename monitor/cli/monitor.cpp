@@ -460,6 +460,7 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
                                      &state->feed, own.requests_per_second_max,
                                      state->through ? state->through->proxy().url() : "",
                                      state->links, state->traces, state->guesses);
+  if (!settings.recovery.bundle_git) state->api->leave_out_git();
   state->mcp = std::make_unique<mcp::HttpHandler>(*state->api, own_version());
   const auto database = database_of(settings);
   if (auto kept = state->mcp->keep_tasks_in(database.string() + "-mcp-tasks"); !kept)

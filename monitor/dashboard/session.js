@@ -66,6 +66,7 @@ const timeline = new Timeline();
 const events = new Events(id);
 const activity = new Activity(id, (seq) => events.reveal(seq));
 const check = el('button', { type: 'button', onclick: () => askForCheck(id, shown?.title) }, 'Ask for a check');
+const save = el('button', { type: 'button', onclick: () => el('a', { href: `${own}/bundle`, download: '' }).click() }, 'Save the evidence');
 const stop = el('button', { type: 'button', class: 'harm', onclick: () => cancelSession(id, shown?.title) }, 'Cancel session');
 
 function fillList(name, items) {
@@ -377,7 +378,7 @@ export function startSession(main) {
   main.replaceChildren(
     el('nav', { 'aria-label': 'Back' }, el('a', { href: back(), class: 'back' }, '← Sessions')),
     el('div', { class: 'title' }, parts.title, el('p', { class: 'now' }, parts.health, ' ', parts.since),
-       el('div', { class: 'buttons' }, check, stop), parts.reason),
+       el('div', { class: 'buttons' }, save, check, stop), parts.reason),
     question, parts.deed, parts.culprit, parts.server, parts.outcome, parts.cancel, parts.said, parts.about,
     el('div', { class: 'columns' },
        el('div', {}, sections.evidence, sections.running, activity.node, timeline.node),

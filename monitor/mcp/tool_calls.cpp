@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "api/target.h"
+#include "bundle/tar.h"
 #include "facts/ids.h"
 #include "judge/attention.h"
 #include "mcp/api_event.h"
@@ -38,18 +40,29 @@ struct ToolCall {
 };
 using ToolCallPtr = std::shared_ptr<ToolCall>;
 
-/// Asks, and passes a good answer on to `next`.
-template <class Step>
-void ask(const ToolCallPtr& call, Question question, Step next) {
-  call->exchange->source->ask(std::move(question), [call, next](Answer answer) {
-    call->loop.post([call, next, answer = std::move(answer)] {
+/// Asks, and passes what `read` makes of a good answer's body on to `next`. `read` returns nothing
+/// for a body of another form.
+template <class Read, class Step>
+void ask_for(const ToolCallPtr& call, Question question, Read read, Step next) {
+  call->exchange->source->ask(std::move(question), [call, read, next](Answer answer) {
+    call->loop.post([call, read, next, answer = std::move(answer)] {
       if (call->exchange->is_over()) return;
-      const auto body = json::parse(answer.body, nullptr, false);
-      if (answer.status < 200 || answer.status >= 300 || !body.is_object())
-        return call->exchange->finish(answer_error(answer, call->session));
-      next(call, body);
+      const bool is_good = answer.status >= 200 && answer.status < 300;
+      const auto body = is_good ? read(answer.body) : std::nullopt;
+      if (!body) return call->exchange->finish(answer_error(answer, call->session));
+      next(call, *body);
     });
   });
+}
+
+/// The same for a body that is a JSON object.
+template <class Step>
+void ask(const ToolCallPtr& call, Question question, Step next) {
+  const auto read = [](const std::string& text) {
+    auto body = json::parse(text, nullptr, false);
+    return body.is_object() ? std::optional(std::move(body)) : std::nullopt;
+  };
+  ask_for(call, std::move(question), read, next);
 }
 
 std::string joined(const json& words) {
@@ -170,6 +183,15 @@ void explain_agent(const ToolCallPtr& call) {
       [](const ToolCallPtr& self, const json& document) {
         read_changes(self, std::make_shared<Changes>(Changes{.document = document}), 0);
       });
+}
+
+void bundle_agent(const ToolCallPtr& call) {
+  ask_for(call, {.target = call->base() + "/bundle"}, files_in_tar,
+          [](const ToolCallPtr& self, const std::vector<NamedFile>& files) {
+            const auto page = std::ranges::find(files, "README.md", &NamedFile::name);
+            self->finish({{"readme", page == files.end() ? "" : page->content},
+                          {"save", "watchdog-monitor bundle " + self->session}});
+          });
 }
 
 json report_of(const ToolCall& call) {
@@ -313,6 +335,7 @@ void call_tool(Loop& loop, const ExchangePtr& exchange, const std::string& tool,
   if (tool == "agents") return list_agents(call);
   if (tool == "agent") return show_agent(call);
   if (tool == "explain") return explain_agent(call);
+  if (tool == "bundle") return bundle_agent(call);
   if (tool == "report") return report_own(call);
   if (tool == "check") return check_agent(call);
   if (tool == "cancel") return cancel_agent(call);

@@ -141,6 +141,19 @@ json explain_entry() {
                 {"agent", "evidence", "changes", "earlier", "cut"}));
 }
 
+json bundle_entry() {
+  return entry(
+      {"bundle", "Get the evidence about an agent",
+       "Returns a page about one session for a bug report: the verdict and its proof, open calls, "
+       "how to resume. The command in the result saves it with events, processes and changed files "
+       "in one archive."},
+      {}, arguments_of({{"session", session_text()}}, {"session"}),
+      object_of({{"readme", of_type("string", "The page, as Markdown")},
+                 {"save", of_type("string", "The command that saves the archive")},
+                 {"cut", cut_text()}},
+                {"readme", "save", "cut"}));
+}
+
 json wait_entry() {
   return entry(
       {"wait", "Wait for an agent",
@@ -254,7 +267,8 @@ json abort_entry() {
 }
 
 std::vector<json> entries(bool has_session) {
-  return {agents_entry(), agent_entry(),  explain_entry(), wait_entry(), report_entry(has_session),
+  return {agents_entry(), agent_entry(),  explain_entry(),
+          bundle_entry(), wait_entry(),   report_entry(has_session),
           check_entry(),  cancel_entry(), abort_entry()};
 }
 

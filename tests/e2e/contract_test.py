@@ -26,7 +26,7 @@ from access_contract import access_is_decided, guesses_are_counted, token_is_ask
 from alerts_contract import alerts_are_told
 from fake_model import Model
 from hooks_contract import hooks_are_told
-from keeping_contract import sessions_are_forgotten, work_is_counted
+from keeping_contract import bundles_are_made, sessions_are_forgotten, work_is_counted
 from mcp_contract import mcp_is_spoken
 from otlp_contract import a_trace_is_known, telemetry_is_taken
 from page_contract import pages_are_served
@@ -673,7 +673,7 @@ def main():
     contract = Contract(specification, tally)
     tally.check("openapi.yaml is well formed", list(lint(specification)))
     parts = (pages_are_served, a_trace_is_known, sweep_routes, sessions_are_made, policies_change, events_are_taken, events_are_refused, a_life_is_told,
-             turns_are_told, hooks_are_told, mcp_is_spoken, telemetry_is_taken, rows_and_streams_are_told, situations_are_told, sessions_are_forgotten,
+             turns_are_told, hooks_are_told, mcp_is_spoken, telemetry_is_taken, rows_and_streams_are_told, situations_are_told, bundles_are_made, sessions_are_forgotten,
              what_the_model_server_does_is_told, silence_and_death_are_told, work_is_counted, alerts_are_told, sweep_for_undocumented)
     model = Model()
     asks_model = {"OPENAI_BASE_URL": model.url, "WATCHDOG_CHECKS_BASE_URL": model.url,

@@ -32,6 +32,19 @@ def sessions_are_forgotten(contract):
     same("none is as old", ask("POST", FORGET, {"endedBefore": 1}, status=200), {"forgotten": True, "sessions": []})
 
 
+def bundles_are_made(contract):
+    ask = contract.ask
+    ask("POST", SESSIONS, {"sessionId": "saved"}, status=201)
+    one = f"{SESSIONS}/saved/bundle"
+    for target in (one, f"{one}?git=0"):
+        text = ask("GET", target, status=200)
+        contract.tally.check("it is an archive", [] if text and text.startswith("watchdog-saved/README.md\0") else [f"it begins with {text and text[:40]!r}"])
+    ask("GET", f"{one}?git=2", status=422, field="git")
+    ask("GET", f"{one}?contents=1", status=400, field="contents", fits="unread")
+    ask("GET", f"{SESSIONS}/nobody/bundle", status=404, field="sessionId")
+    ask("POST", one, {}, status=405)
+
+
 def work_is_counted(contract):
     ask = contract.ask
 

@@ -75,6 +75,7 @@ class Moved(unittest.TestCase):
             "status": lambda: self.run_it("status", SESSION, "--json"),
             "events": lambda: self.run_it("events", SESSION, "--json") and SESSION,
             "explain": lambda: self.run_it("explain", SESSION, "--json"),
+            "bundle": lambda: self.run_it("bundle", SESSION, "-o", "-"),
             "wait": lambda: self.run_it("wait", SESSION, "--json"),
             "audit": lambda: self.run_it("audit", "--json") + SESSION,  # it only has to answer
             "alerts": lambda: self.run_it("alerts", "--json") + SESSION,

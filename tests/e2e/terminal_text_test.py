@@ -94,7 +94,8 @@ class NothingSteers(unittest.TestCase):
 
     def test_the_texts_are_there_and_safe(self):
         shown = {"status": ["evil"], "sessions": [], "events": ["evil"], "explain": ["evil"], "turns": [], "alerts": [], "audit": [],
-                 "report": [], "recovery": [], "config": []}
+                 "report": [], "recovery": [], "config": [],
+                 "bundle": ["evil", "-o", os.path.join(self.server.folder.name, "evil.tar"), "--force"]}
         for where in (("--server", self.url), ("--db", self.database)):
             for command, words in shown.items():
                 for form in ((), ("--json",)):

@@ -27,10 +27,11 @@ std::vector<std::string> listed(const std::string& access) {
 
 TEST(McpAccess, a_token_lists_the_tools_that_it_permits) {
   using Names = std::vector<std::string>;
-  const Names all{"agents", "agent", "explain", "wait", "report", "check", "cancel", "abort_call"};
+  const Names all{"agents", "agent", "explain", "bundle",    "wait",
+                  "report", "check", "cancel",  "abort_call"};
   EXPECT_EQ(listed(access_of({"read", "report", "act"})), all);
   EXPECT_EQ(listed(access_of({"report"})), Names{"report"});
-  EXPECT_EQ(listed(access_of({"read"})), (Names{"agents", "agent", "explain", "wait"}));
+  EXPECT_EQ(listed(access_of({"read"})), (Names{"agents", "agent", "explain", "bundle", "wait"}));
   EXPECT_EQ(listed(access_of({"act"})), (Names{"cancel", "abort_call"}));
   EXPECT_EQ(listed(access_of({"read", "report"})), Names(all.begin(), all.begin() + 6));
   EXPECT_EQ(listed(access_of({"read", "report"}, nullptr)), all) << "a call says what is missing";

@@ -154,6 +154,9 @@ onSession('health and timeline follow the session', lives.progressing(1), async 
   await page.locator('.now .health.failed').waitFor();
   assert.match(await page.locator('.reason').textContent(), /Gave up/);
   assert.ok(await page.getByRole('button', { name: 'Cancel session' }).isHidden());
+  const saved = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Save the evidence' }).click();
+  assert.equal((await saved).suggestedFilename(), `watchdog-${id}.tar`);
 });
 
 onSession('running tools tick, and end', [...beats(1, 'testing'), { kind: 'turn', name: 'turn_start', call_id: 't1' }, call('shell', 'c1', { command: 'make' }, 't1')], async (page, id) => {

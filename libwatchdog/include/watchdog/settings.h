@@ -253,6 +253,8 @@ struct RecoverySettings {
   std::vector<std::string> on_ready_labels{};
   /// By name. For a verdict the mildest step comes first, and the next one when that is used up.
   std::map<std::string, RecoveryRule> rules{};
+  /// Bundles of evidence name the files that git says have changed.
+  bool bundle_git = true;
 };
 
 /// All settings. A plain value.

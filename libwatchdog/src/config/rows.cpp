@@ -340,6 +340,12 @@ constexpr std::array rows_in_order{
         {},
         "Record what the rule would do, and do nothing."},
 
+    Row{"recovery.bundle_git",
+        at<&Settings::recovery, &RecoverySettings::bundle_git>,
+        {},
+        "Name the files that git says have changed in a session's evidence bundle, without their "
+        "contents."},
+
     Row{"monitor.db",
         at<&Settings::monitor, &MonitorSettings::db>,
         {},

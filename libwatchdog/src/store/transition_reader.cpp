@@ -1,6 +1,7 @@
 // Lists use keyset paging. Rows that cannot be decoded are shown as far as possible.
 #include "store/transition_reader.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "codec/fields.h"
@@ -55,6 +56,19 @@ Result<std::vector<TransitionRow>> TransitionReader::of(SessionKey session, std:
     query.bind(1, session).bind(2, after).bind(3, count_max);
     std::vector<TransitionRow> rows;
     while (query.step()) rows.push_back(transition_from(query));
+    return rows;
+  });
+}
+
+Result<std::vector<TransitionRow>> TransitionReader::latest(SessionKey session, int count_max) {
+  return state_.guarded<std::vector<TransitionRow>>([&]() -> Result<std::vector<TransitionRow>> {
+    auto& query = state_.prepared(std::string(transition_columns) +
+                                  "WHERE t.session = ? ORDER BY t.id DESC LIMIT ?");
+    const ResetLater later(query);
+    query.bind(1, session).bind(2, count_max);
+    std::vector<TransitionRow> rows;
+    while (query.step()) rows.push_back(transition_from(query));
+    std::ranges::reverse(rows);
     return rows;
   });
 }

@@ -38,6 +38,8 @@ class TransitionReader {
   /// Returns a session's transitions after an id, oldest first.
   [[nodiscard]] Result<std::vector<TransitionRow>> of(SessionKey session, std::int64_t after,
                                                       int count_max);
+  /// Returns a session's newest transitions, oldest first.
+  [[nodiscard]] Result<std::vector<TransitionRow>> latest(SessionKey session, int count_max);
   /// Returns transitions of all sessions after an id, in order; none that follows from an event
   /// after `through`.
   [[nodiscard]] Result<std::vector<TransitionRow>> after(std::int64_t id, Seq through,

@@ -25,7 +25,7 @@ const { StdioClientTransport: ModernStdio } = await import('@modelcontextprotoco
 
 const program = process.env.WATCHDOG_MONITOR;
 const data = process.env.WATCHDOG_MCP_DATA;
-const tools = ['agents', 'agent', 'explain', 'wait', 'report', 'check', 'cancel', 'abort_call'];
+const tools = ['agents', 'agent', 'explain', 'bundle', 'wait', 'report', 'check', 'cancel', 'abort_call'];
 const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^WATCHDOG_/.test(name)));
 
 /** The definitions that results of each method have to fit. */
@@ -184,6 +184,9 @@ describe('2025-11-25', () => {
       assert.ok(found.structuredContent.agents.some(({ sessionId }) => sessionId === id), JSON.stringify(found));
       assert.equal((await call(client, 'agent', { session: id })).structuredContent.recent.at(-1).text.includes('begun'), true);
       assert.ok((await call(client, 'explain', { session: id })).structuredContent.changes.length > 0);
+      const bundle = (await call(client, 'bundle', { session: id })).structuredContent;
+      assert.match(bundle.readme, /^# Evidence of a session\n/);
+      assert.equal(bundle.save, `watchdog-monitor bundle ${id}`);
       const own = kind === 'stdio' ? 'own' : id;
       const mine = kind === 'stdio' ? {} : { session: id };
       assert.equal((await call(client, 'report', { ...mine, kind: 'blocked', on: 'approval', text: 'may I?' })).structuredContent.stored, true);
