@@ -300,15 +300,6 @@ def channel_command(trial):
     return until(lambda: [name for name in ("first", "second") if (trial.folder / name).exists()], "no program runs")[0]
 
 
-@probe("recovery.bundle_git", default="asks git", other="leaves it out")
-def recovery_bundle_git(trial):
-    trial.set(False)
-    monitor = trial.serve()
-    monitor.ask("POST", SESSIONS, {"sessionId": "s"})
-    archive = monitor.ask("GET", f"{SESSIONS}/s/bundle")[1]
-    return "leaves it out" if "it was left out on request" in archive else "asks git" if "folder is not known" in archive else archive
-
-
 # -- [monitor]
 
 

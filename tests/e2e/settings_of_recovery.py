@@ -80,3 +80,12 @@ def rule_at_most(trial):
 def rule_dry_run(trial):
     trial.set(True)
     return told(trial)
+
+
+@probe("recovery.bundle_git", default="asks git", other="leaves it out")
+def recovery_bundle_git(trial):
+    trial.set(False)
+    monitor = trial.serve()
+    monitor.ask("POST", SESSIONS, {"sessionId": "s"})
+    archive = monitor.ask("GET", f"{SESSIONS}/s/bundle")[1]
+    return "leaves it out" if "it was left out on request" in archive else "asks git" if "folder is not known" in archive else archive
