@@ -152,8 +152,9 @@ constexpr std::string_view plugin_settings = "const installed = ";
 constexpr std::string_view hold_parameter = "&hold=";
 /// The agent, and before it curl, give the monitor that much longer than it may hold the hook.
 constexpr int hold_margin_seconds = 5;
-/// A held hook gets a few line breaks each second, and passes them on at once. Without any for five
-/// seconds the monitor hangs. Where they cannot be written the agent is gone.
+/// A held hook gets a few line breaks each second, and passes them on at once. Without any the
+/// monitor hangs: curl looks at the mean of the last seconds, and gives up after about ten. Where
+/// they cannot be written the agent is gone.
 constexpr std::string_view while_both_live = "-N --speed-limit 1 --speed-time 5 ";
 
 std::string in_quotes(std::string_view text) {
