@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "api/call.h"
 #include "api/version.h"
+#include "codec/fields.h"
 #include "codec/json.h"
 #include "core/transition.h"
 #include "store/event_reader.h"

@@ -57,7 +57,7 @@ Error cannot_write(const std::string& file, int number) {
                       : std::generic_category().message(number))};
 }
 
-/// A device or a folder of that name is no file to replace.
+/// A device or a folder of that name stays as it is.
 bool is_replaceable(const std::string& file) {
   struct stat facts {};
   return lstat(file.c_str(), &facts) != 0 || S_ISREG(facts.st_mode);
