@@ -20,6 +20,18 @@ export const isTrouble = (health) => trouble.has(health);
 export const rank = (word) => order.get(word) ?? order.size;
 export const nameOf = (word) => names[word] ?? word;
 
+/** What only a person can give, as the monitor names it in the reason of a wait. */
+const fromPeople = /^(approval|input|login|billing|permission|answer|question|confirmation|user|human)(?=$|:| of | until )/;
+export const isForPerson = (what) => fromPeople.test(what ?? '');
+
+/** The look of a change of health, which stays when the next change comes. `blocked` alone has two looks: the reason says for what the session waits. */
+export function lookOfChange({ health, pattern, reason }) {
+  if (health !== 'blocked') return health;
+  if (pattern === 'F6') return 'needs_input';
+  const what = reason?.match(/^Waits for (.*)/s)?.[1];
+  return what === undefined ? health : isForPerson(what) ? 'needs_input' : 'waiting';
+}
+
 /** What a person can do; `@` is where. */
 const deeds = {
   needs_input: 'Answer @', your_turn: 'Go on @', looping: 'Tell it so @, or cancel it', stuck: 'Look @, or cancel it', silent: 'Look @',

@@ -1,6 +1,8 @@
 // The newest changes of health of all sessions, and the pieces that a session's time is made of.
 // Knows nothing of the page.
 
+import { lookOfChange } from './health.js';
+
 /** The codes of patterns in words. */
 const patternNames = {
   F1: 'iterations without a state change', F3: 'far below its pace', F4: 'no heartbeats', F5: 'the model server hangs', F6: 'a model check says so', F8: 'nothing moves',
@@ -9,9 +11,13 @@ const patternNames = {
   R12: 'little new in its messages', R13: 'the same failure', R14: 'the same request', R15: 'the same turn',
 };
 
+/** Looks that a change alone does not tell apart: for what a session waits, and whether its rest is a person's turn. */
+const rests = new Set(['blocked', 'waiting', 'needs_input', 'idle']);
+
 /** Changes by session, each list oldest first. */
 export class History {
   #changes = new Map();
+  #looks = new Map();  // of a session's waits, by when each began
   since = 0;
 
   fill({ since, changes }) {
@@ -26,15 +32,53 @@ export class History {
     }
   }
 
-  add({ sessionId, at, from, health, pattern }) {
+  add({ sessionId, at, from, health, pattern, reason }) {
     const list = this.#changes.get(sessionId);
-    const change = { at, from, health, pattern };
+    const change = { at, from, health, pattern, reason };
     if (list) list.push(change);
     else this.#changes.set(sessionId, [change]);
   }
 
   changesOf = (id) => this.#changes.get(id) ?? [];
   all = () => this.#changes;
+
+  /** The look since a change; `blocked`: for what the session waited is not known. */
+  #lookOf = (id, change) => this.#looks.get(id)?.get(change.at) ?? lookOfChange(change);
+
+  /** The look before the first change that is known. */
+  #lookBefore(id, { at, from }) {
+    if (from !== 'blocked') return from;
+    const began = Math.max(...[...this.#looks.get(id)?.keys() ?? []].filter((time) => time < at));
+    return this.#looks.get(id)?.get(began) ?? from;
+  }
+
+  /** Whether it is to be asked for what a session waited. Its row knows for what it waits now. */
+  isVague({ sessionId, endedAt }) {
+    const changes = this.changesOf(sessionId);
+    const looks = this.#looks.get(sessionId);
+    if (changes[0]?.from === 'blocked' && !looks) return true;
+    return changes.some((change, at) => (endedAt || at + 1 < changes.length) && !looks?.has(change.at) && lookOfChange(change) === 'blocked');
+  }
+
+  /** The transitions of a session say for what it waited. What they do not say stays unknown. */
+  explain(id, transitions) {
+    const looks = new Map(this.changesOf(id).map((change) => [change.at, this.#lookOf(id, change)]));
+    for (const change of transitions) looks.set(change.at, lookOfChange(change));
+    for (const [at, look] of looks) if (!rests.has(look)) looks.delete(at);
+    this.#looks.set(id, looks);
+  }
+
+  /** How long sessions waited for people between both moments: {ms, times, sessions}. */
+  waitsOver(rows, begin, end) {
+    const sum = { ms: 0, times: 0, sessions: 0 };
+    for (const row of rows) {
+      const waits = this.pieces(row, begin, row.endedAt ?? end).filter(({ look }) => look === 'needs_input');
+      for (const wait of waits) sum.ms += wait.end - wait.begin;
+      sum.times += waits.length;
+      sum.sessions += waits.length > 0 ? 1 : 0;
+    }
+    return sum;
+  }
 
   /** The session's time between both moments as {look, begin, end}; ends are pieces, too. */
   pieces(row, begin, end) {
@@ -46,17 +90,37 @@ export class History {
     const changes = this.changesOf(row.sessionId).filter(({ at }) => at >= row.createdAt);
     const until = row.endedAt ?? end;
     let at = row.createdAt;
-    let look = changes[0]?.from ?? row.health;
+    let look = changes.length > 0 ? this.#lookBefore(row.sessionId, changes[0]) : row.health;
     for (const change of changes) {
       put(look, at, Math.min(change.at, until));
-      ({ at, health: look } = change);
+      at = change.at;
+      look = this.#lookOf(row.sessionId, change);
     }
-    // Changes do not say for what a session waits or rests; its row does.
-    if (['blocked', 'idle'].includes(look) && !row.endedAt) look = row.state ?? look;
+    if (rests.has(look) && !row.endedAt) look = row.state ?? look;  // its row knows how it is now
     put(look, at, until);
     if (row.endedAt) put(row.state, row.endedAt, end);
     return list;
   }
+}
+
+const pagesMax = 10;
+
+/** Asks by `find` for what at most `most` of the sessions waited. Returns of how many that is still not known. */
+export async function askWaits(history, rows, find, most) {
+  const vague = rows.filter((row) => history.isVague(row));
+  const asked = vague.slice(0, most);
+  const ask = async ({ sessionId }) => {
+    const found = [];
+    for (let after = 0, page = 0; after !== null && page < pagesMax; ++page) {
+      const answer = await find(`/api/autonomous/sessions/${encodeURIComponent(sessionId)}/transitions?after=${after}&limit=1000`);
+      found.push(...answer?.transitions ?? []);
+      after = answer?.next ?? null;
+    }
+    history.explain(sessionId, found);
+  };
+  const lane = async () => { for (let row; (row = asked.shift());) await ask(row); };
+  await Promise.all(Array.from({ length: 4 }, lane));
+  return vague.length - Math.min(vague.length, most);
 }
 
 /** How many sessions are of each look at `count` moments from `begin` to `end`: Map look → numbers. */

@@ -6,7 +6,7 @@ import { el, isolated, linkTo, mark, put } from './element.js';
 import { attentionNames, attentions, badge, deedOf, hasEnded, isTrouble, lifecycles, nameOf, needsYou, pace, serverBrief, setBadge, states } from './health.js';
 import { onKey } from './keys.js';
 import { find, get } from './api.js';
-import { History } from './history.js';
+import { History, askWaits } from './history.js';
 import { paleness, palette } from './paint.js';
 import { questionDialog } from './question.js';
 import { Rows, isFiltered, searchOf, wishFrom } from './rows.js';
@@ -35,6 +35,8 @@ const stripMs = 30 * 60000;
 const piecesShown = 12;  // of a row's bar, when the pointer rests on it
 const growing = 'slow,suspect,silent';  // states whose reasons say how long
 const past = new History();
+const asksMax = 8;  // sessions that are asked at once for what they waited
+let asking = false;
 const rows = new Rows();
 let wish = wishFrom(location.search);
 let counts = rows.counts();
@@ -93,7 +95,7 @@ function paintStrip(canvas, row, time) {
   const begin = time - stripMs;
   stripWidth ||= canvas.clientWidth;
   // A pixel's worth later it looks the same.
-  const key = [row.sessionId, row.state, past.changesOf(row.sessionId).length, Math.floor(time / (stripMs / 100)), stripWidth, scheme.matches].join(' ');
+  const key = [row.sessionId, row.state, past.changesOf(row.sessionId).length, past.isVague(row), Math.floor(time / (stripMs / 100)), stripWidth, scheme.matches].join(' ');
   if (canvas.key === key || stripWidth === 0) return;
   canvas.key = key;
   canvas.width = stripWidth;
@@ -345,6 +347,14 @@ function loadPast() {
   get(`/api/autonomous/history?minutes=${stripMs / 60000}`).then((given) => { past.fill(given); table.draw(); }).catch(() => {});
 }
 
+/** For what the sessions in sight waited: the bars of their last half hour keep its colour. */
+async function askForWaits() {
+  if (asking || past.since === 0 || document.hidden || connection.state !== 'live') return;
+  asking = true;
+  await askWaits(past, table.shown().flatMap(({ row }) => row ?? []), find, asksMax).catch(() => {});
+  asking = false;
+}
+
 /** What people acknowledged, here or elsewhere. */
 async function loadAlerts() {
   const page = await find('/api/alerts?limit=1000').catch(() => null);
@@ -413,7 +423,9 @@ export function startList(main) {
   });
   connection.onresume = order;
   setInterval(() => {
-    if (!connection.paused) table.draw();
+    if (connection.paused) return;
+    table.draw();
+    askForWaits();
   }, 1000);
   setInterval(async () => {
     if (document.hidden || connection.paused || connection.state !== 'live') return;

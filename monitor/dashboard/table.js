@@ -52,6 +52,11 @@ export class Table {
     return this.#rows[at - this.#begin];
   }
 
+  /** The items that have a row. */
+  shown() {
+    return this.items.slice(Math.max(0, this.#begin), this.#begin + this.#rows.length);
+  }
+
   /** Which item a row shows. */
   indexOf(row) {
     const at = this.#rows.indexOf(row);

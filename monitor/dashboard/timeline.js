@@ -2,12 +2,12 @@
 
 import { agoElement, fullWall, now, spoken, timely, wall } from './clock.js';
 import { el } from './element.js';
-import { badge, nameOf } from './health.js';
+import { badge, lookOfChange, nameOf } from './health.js';
 
 const changesShown = 8;
 
-/** A change does not say for what the session waits or rests; `now`, the state of the session, does so for its last one. */
-const lookOf = (health, now) => (['blocked', 'idle'].includes(health) && now ? now : health);
+/** How the session looks since a change. Of its newest change its state, `now`, knows more: whether a rest is a person's turn. */
+const lookSince = (change, now) => (['blocked', 'idle'].includes(change.health) && now ? now : lookOfChange(change));
 
 /** Pieces of one health each: {health, begin, end, reason}; `state` is the session's, which names its last piece. */
 export function pieces(begin, transitions, end, state = null) {
@@ -17,10 +17,11 @@ export function pieces(begin, transitions, end, state = null) {
   let reason = '';
   for (const change of transitions) {
     if (change.at > at) list.push({ health, begin: at, end: change.at, reason });
-    ({ health, reason } = change);
+    health = lookSince(change, change === transitions.at(-1) ? state : null);
+    ({ reason } = change);
     at = Math.max(at, change.at);
   }
-  list.push({ health: lookOf(health, state), begin: at, end: Math.max(end, at + 1), reason });
+  list.push({ health, begin: at, end: Math.max(end, at + 1), reason });
   return list;
 }
 
@@ -74,7 +75,7 @@ export class Timeline {
     const newest = this.#transitions.slice(-this.#shown).reverse();
     this.#changes.start = this.#transitions.length;
     this.#changes.replaceChildren(...newest.map((change, at) => el('li', {},
-      badge(at === 0 ? lookOf(change.health, this.#state) : change.health), el('span', {}, timely(change.reason)), agoElement(change.at))));
+      badge(lookSince(change, at === 0 ? this.#state : null)), el('span', {}, timely(change.reason)), agoElement(change.at))));
     const more = this.#transitions.length - newest.length;
     this.#all.hidden = more <= 0;
     this.#all.textContent = `Show ${more} older`;

@@ -159,6 +159,15 @@ onSession('health and timeline follow the session', lives.progressing(1), async 
   assert.equal((await saved).suggestedFilename(), `watchdog-${id}.tar`);
 });
 
+onSession('time that waited for a person keeps its look', [change('built'), { kind: 'wait', waiting_for: 'approval', text: 'May I deploy?' }], async (page, id) => {
+  await page.locator('.timeline .sums .needs_input').waitFor();
+  await monitor.report(id, { kind: 'user_input', text: 'yes' }, change('deployed'), { kind: 'wait', waiting_for: 'quota' });
+  await page.locator('.now .health.waiting').waitFor();
+  await page.locator('.timeline .sums .waiting').waitFor();
+  assert.equal(await page.locator('.timeline .sums .needs_input').count(), 1);
+  assert.deepEqual(await page.locator('.changes .health').allTextContents(), ['waiting', 'progressing', 'needs input', 'progressing']);
+});
+
 onSession('running tools tick, and end', [...beats(1, 'testing'), { kind: 'turn', name: 'turn_start', call_id: 't1' }, call('shell', 'c1', { command: 'make' }, 't1')], async (page, id) => {
   const tool = page.locator('.running .tool');
   await tool.locator('.pace').waitFor();
