@@ -28,6 +28,9 @@ const precise = (ms) => (ms < 10000 ? `${(ms / 1000).toFixed(ms < 1000 ? 2 : 1)}
 const looks = { ok: 'progressing', running: 'accent', failed: 'stuck', 'timed out': 'silent', lost: 'unknown', waiting: 'needs',
                 hung: 'stuck', gone: 'stuck', restarted: 'suspect' };
 
+/** Outcomes of calls in the words of the legend. */
+const words = { ok: 'returned', waiting: 'waiting for a person' };
+
 const rounded = (value) => value.toLocaleString(undefined, { maximumFractionDigits: value < 10 ? 1 : 0 });
 
 /** `tokens 11.7/s, usually 9.8/s; 6,030 so far`. */
@@ -176,7 +179,7 @@ export class Activity {
     this.#stale = false;
     this.#sorted = [...this.#events.values()].sort((a, b) => a.seq - b.seq);
     this.#spans = spansOf(this.#sorted);
-    this.#series = seriesOf(this.#sorted).filter(({ points }) => points.some(([, value]) => value > 0)).slice(0, seriesMax);
+    this.#series = seriesOf(this.#sorted).slice(0, seriesMax);
     const { calls, requests, turns, waits } = this.#spans;
     this.#bars = [...turns, ...waits, ...requests, ...calls].sort((a, b) => a.begin - b.begin);
     if (this.#chosen) this.#chosen = this.#bars.find(({ seq, kind }) => seq === this.#chosen.seq && kind === this.#chosen.kind) ?? null;
@@ -188,11 +191,14 @@ export class Activity {
   #showPieces() {
     const { calls, requests, waits } = this.#spans;
     const count = (outcome) => calls.filter((call) => call.outcome === outcome).length;
-    const outcomes = ['ok', 'failed', 'timed out', 'lost', 'running'].map((word) => [word, count(word)]).filter(([, number]) => number > 0);
-    this.#legend.replaceChildren(...outcomes.map(([word, number]) =>
-      el('li', {}, el('span', { class: `swatch ${looks[word]}`, 'aria-hidden': 'true' }), ` ${number.toLocaleString()} ${number === 1 ? 'call' : 'calls'} ${word === 'ok' ? 'returned' : word}`)),
-      ...(requests.length > 0 ? [el('li', {}, el('span', { class: 'swatch blocked', 'aria-hidden': 'true' }), ` ${requests.length.toLocaleString()} model ${requests.length === 1 ? 'request' : 'requests'}`)] : []),
-      ...(waits.length > 0 ? [el('li', {}, el('span', { class: 'swatch needs_input', 'aria-hidden': 'true' }), ` ${waits.length.toLocaleString()} ${waits.length === 1 ? 'wait' : 'waits'}`)] : []));
+    const outcomes = ['ok', 'failed', 'timed out', 'lost', 'waiting', 'running'].map((word) => [word, count(word)]).filter(([, number]) => number > 0);
+    const line = (look, number, one, many = `${one}s`, more = '') => number > 0 &&
+      el('li', {}, el('span', { class: `swatch ${look}`, 'aria-hidden': 'true' }), ` ${number.toLocaleString()} ${number === 1 ? one : many}${more}`);
+    const asked = waits.filter(({ look }) => look === 'needs').length;
+    this.#legend.replaceChildren(...[
+      ...outcomes.map(([word, number]) => line(looks[word], number, 'call', 'calls', ` ${words[word] ?? word}`)),
+      line('blocked', requests.length, 'model request'), line('needs', asked, 'wait for a person', 'waits for a person'),
+      line('blocked', waits.length - asked, 'other wait')].filter(Boolean));
     mark(this.#canvas, 'aria-label', `Activity: ${calls.length} calls, ${outcomes.map(([word, number]) => `${number} ${word}`).join(', ')}; ${requests.length} model requests`);
     this.node.hidden = this.#bars.length === 0 && this.#spans.beats.length === 0;
   }
@@ -324,6 +330,12 @@ export class Activity {
     pen.beginPath();
     pen.roundRect(left, top, wide, lane - 3, Math.min(3, wide / 2));
     pen.fill();
+    // What waited for a person keeps that colour.
+    pen.fillStyle = colour('needs');
+    for (const wait of bar.waits ?? []) {
+      const begin = Math.max(left, x(wait.begin));
+      pen.fillRect(begin, top, Math.max(0, Math.min(left + wide, x(wait.end ?? until)) - begin), lane - 3);
+    }
     pen.globalAlpha = 1;
     if (bar === this.#chosen) {
       pen.strokeStyle = colour('ink');

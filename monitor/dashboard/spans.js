@@ -1,6 +1,8 @@
 // What happened in a session, as bars: calls, model requests, turns and waits, made of its events.
 // Knows nothing of the page.
 
+import { isForPerson } from './health.js';
+
 const failures = { error: 'failed', tool_timeout: 'timed out' };
 /** Calls whose later ones are done got lost; so the monitor sees it. */
 const passedMax = 8;
@@ -14,7 +16,7 @@ export function reduced(event) {
     case 'error': case 'tool_timeout': return { seq, at, kind, name, id, text: event.text?.slice(0, 160) };
     case 'evidence': return { seq, at, kind, id: id ?? '', state: event.state, done: event.done, total: event.total };
     case 'turn': return { seq, at, kind, name, id };
-    case 'wait': return { seq, at, kind, name: event.waiting_for, text: event.text?.slice(0, 160) };
+    case 'wait': return { seq, at, kind, id, name: event.waiting_for, text: event.text?.slice(0, 160) };
     case 'end': return { seq, at, kind, name: event.outcome };
     case 'heartbeat': return { seq, at, kind, count: event.count ?? 1, span: event.span_ms ?? 0, counters: event.counters };
     case 'idle': return { seq, at, kind, name };
@@ -65,6 +67,27 @@ export function spansOf(events) {
   let wait = null;
   let end = null;
 
+  const endWait = (at) => {
+    if (!wait) return;
+    wait.end = at;
+    for (const call of open) if (call.outcome === 'waiting') call.outcome = 'running';
+    wait = null;
+  };
+  /** The call that asks a person does not run meanwhile. Where a wait does not name its call, no call runs. */
+  const beginWait = ({ at, seq, name, id, text }) => {
+    const isSame = wait && wait.what === name && (id ? wait.id === id : wait.text === text);  // some agents report a question twice
+    if (isSame) return;
+    endWait(at);
+    const asks = isForPerson(name);
+    wait = { kind: 'wait', seq, id, what: name, name: `waits for ${name || 'something'}`, begin: at, end: null, outcome: 'waiting', look: asks ? 'needs' : 'blocked', text };
+    waits.push(wait);
+    if (!asks) return;
+    const named = open.filter((call) => id && call.id === id);
+    for (const call of named.length > 0 ? named : open) {
+      call.outcome = 'waiting';
+      call.waits.push(wait);
+    }
+  };
   const drop = (at, outcome, which = () => true) => {
     for (const call of open.filter(which)) Object.assign(call, { end: at, outcome });
     open = open.filter((call) => !which(call));
@@ -81,12 +104,9 @@ export function spansOf(events) {
 
   for (const event of events) {
     const { at, kind, name, id, seq } = event;
-    if (wait && !['heartbeat', 'evidence', 'wait', 'message', 'budget', 'opinion', 'limit', 'turn'].includes(kind)) {
-      wait.end = at;
-      wait = null;
-    }
+    if (!['heartbeat', 'evidence', 'wait', 'message', 'budget', 'opinion', 'limit', 'turn'].includes(kind)) endWait(at);
     if (kind === 'tool_call') {
-      const call = { kind: 'call', seq, name: name || 'a tool', id, turn: event.turn, begin: at, end: null, outcome: 'running', text: event.text, passed: 0 };
+      const call = { kind: 'call', seq, name: name || 'a tool', id, turn: event.turn, begin: at, end: null, outcome: 'running', text: event.text, passed: 0, waits: [] };
       calls.push(call);
       open.push(call);
     } else if (kind === 'tool_result' || kind in failures) {
@@ -115,9 +135,7 @@ export function spansOf(events) {
         drop(at, 'lost', (call) => call.turn === id);
       }
     } else if (kind === 'wait') {
-      if (wait) wait.end = at;
-      wait = { kind: 'wait', seq, name: `waits for ${name || 'something'}`, begin: at, end: null, outcome: 'waiting', text: event.text };
-      waits.push(wait);
+      beginWait(event);
     } else if (kind === 'heartbeat') {
       beats.push(event);
     } else if (kind === 'idle' && name !== 'relay') {
@@ -152,9 +170,13 @@ const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.l
 /** What is a step of an agent's work: its pace is the time between two. */
 const isStep = new Set(['tool_result', 'error', 'tool_timeout', 'state_change']);
 
+/** Less than this is shown as 0. */
+export const leastShown = 0.05;
+
 /**
  * What changes over time, as {name, unit, points: [[at, value]], usual}. Counters that only rise are shown by their
- * rate; those that also fall, as a context does that is compacted, by their value. `events` are reduced ones.
+ * rate; those that also fall, as a context does that is compacted, by their value. What would be drawn as nothing is left out: only
+ * zeros, and a pace of steps that mostly take no time. `events` are reduced ones.
  */
 export function seriesOf(events) {
   const counters = new Map();
@@ -179,8 +201,9 @@ export function seriesOf(events) {
     else if (!rates) found.push({ name, unit: '', points, usual: null, now: null });
   }
   if (prompts.length > 1) found.push({ name: 'prompt read', unit: ' %', points: prompts, usual: null, now: null });
-  if (paces.length > 2) found.push({ name: 'seconds a step', unit: ' s', points: paces, usual: median(paces.map(([, pace]) => pace)), now: null });
-  return found;
+  const usual = paces.length > 2 ? median(paces.map(([, pace]) => pace)) : 0;
+  if (usual >= leastShown) found.push({ name: 'seconds a step', unit: ' s', points: paces, usual, now: null });
+  return found.filter(({ points }) => points.some(([, value]) => value >= leastShown));
 }
 
 /** Of points the highest of each pixel column, so that many are drawn as fast as few: [[x, value]]. */

@@ -67,6 +67,52 @@ test('calls, requests, turns and waits become bars with their outcomes', async (
   await page.context().close();
 });
 
+test('a call that waits for a person does not run, and what waited is seen afterwards', async () => {
+  const page = await open(browser, monitor.url);
+  const asked = [
+    { seq: 1, at_ms: 10, kind: 'tool_call', name: 'build', call_id: 'a' }, { seq: 2, at_ms: 11, kind: 'tool_call', name: 'AskUserQuestion', call_id: 'b' },
+    { seq: 3, at_ms: 12, kind: 'wait', waiting_for: 'input', call_id: 'b', text: 'Which?' }, { seq: 4, at_ms: 13, kind: 'wait', waiting_for: 'input', call_id: 'b', text: 'Which?' }];
+  const answered = [...asked, { seq: 5, at_ms: 50, kind: 'tool_result', name: 'AskUserQuestion', call_id: 'b' }, { seq: 6, at_ms: 60, kind: 'wait', waiting_for: 'quota' }];
+  const found = await page.evaluate(async (lists) => {
+    const folder = document.querySelector('script[type=module]').src.replace(/[^/]*$/, '');
+    const { reduced, spansOf } = await import(`${folder}spans.js`);
+    return lists.map((events) => {
+      const { calls, waits } = spansOf(events.map(reduced));
+      return { calls: calls.map(({ name, outcome, waits: parts }) => [name, outcome, parts.map(({ begin, end }) => [begin, end])]), waits: waits.map(({ look, begin, end }) => [look, begin, end]) };
+    });
+  }, [asked, answered]);
+  assert.deepEqual(found[0], { calls: [['build', 'running', []], ['AskUserQuestion', 'waiting', [[12, null]]]], waits: [['needs', 12, null]] });
+  assert.deepEqual(found[1], { calls: [['build', 'running', []], ['AskUserQuestion', 'ok', [[12, 50]]]], waits: [['needs', 12, 50], ['blocked', 60, null]] });
+  await page.context().close();
+});
+
+test('a wait for a person keeps its look when it is over, and is summed', async () => {
+  const page = await open(browser, monitor.url);
+  const found = await page.evaluate(async () => {
+    const folder = document.querySelector('script[type=module]').src.replace(/[^/]*$/, '');
+    const { History, askWaits } = await import(`${folder}history.js`);
+    const { lookOfChange } = await import(`${folder}health.js`);
+    const history = new History();
+    const change = (at, from, health) => ({ sessionId: 'a', at, from, health, pattern: null });
+    history.fill({ since: 0, changes: [change(10, 'blocked', 'progressing'), change(20, 'progressing', 'blocked'), change(30, 'blocked', 'progressing'),
+                                       change(40, 'progressing', 'blocked'), change(60, 'blocked', 'progressing'), change(80, 'progressing', 'blocked')] });
+    const row = { sessionId: 'a', createdAt: 0, endedAt: null, health: 'blocked', state: 'needs_input' };
+    const looks = () => history.pieces(row, 0, 100).map(({ look }) => look);
+    const before = looks();
+    const transitions = [[2, 'Waits for login'], [20, 'Waits for quota of input until 2026-01-01 10:00 UTC'], [40, 'Waits for approval: quota']].map(([at, reason]) => ({ at, health: 'blocked', reason }));
+    const unknown = [await askWaits(history, [row], null, 0), await askWaits(history, [row], async () => ({ transitions, next: null }), 1)];
+    return { before, unknown, after: looks(), vague: history.isVague(row), sum: history.waitsOver([row], 5, 100),
+             plain: [lookOfChange({ health: 'blocked', reason: 'Waits for inputs' }), lookOfChange({ health: 'blocked', pattern: 'F6' }), lookOfChange({ health: 'stuck' })] };
+  });
+  assert.deepEqual(found.before, ['blocked', 'progressing', 'blocked', 'progressing', 'blocked', 'progressing', 'needs_input']);
+  assert.deepEqual(found.unknown, [1, 0]);
+  assert.deepEqual(found.after, ['needs_input', 'progressing', 'waiting', 'progressing', 'needs_input', 'progressing', 'needs_input']);
+  assert.equal(found.vague, false, 'it is asked once');
+  assert.deepEqual(found.sum, { ms: 45, times: 3, sessions: 1 });
+  assert.deepEqual(found.plain, ['waiting', 'needs_input', 'stuck']);
+  await page.context().close();
+});
+
 test('a short bar has its name beside it where there is room', async () => {
   const page = await open(browser, monitor.url);
   const found = await page.evaluate(async () => {
@@ -288,13 +334,15 @@ test('counters, prompts and steps become series, each with what is usual for it'
   const found = await page.evaluate(async (events) => {
     const folder = document.querySelector('script[type=module]').src.replace(/[^/]*$/, '');
     const { seriesOf, thinned } = await import(`${folder}spans.js`);
-    return { series: seriesOf(events), thin: thinned([[0, 1], [1, 5], [2, 3], [10, 2]], (at) => at / 5) };
+    const burst = Array.from({ length: 9 }, (_, at) => ({ at: at * 2, kind: 'tool_result', counters: { tokens: 0 } }));
+    return { series: seriesOf(events), burst: seriesOf(burst), thin: thinned([[0, 1], [1, 5], [2, 3], [10, 2]], (at) => at / 5) };
   }, events);
   const [tokens, context, prompt, pace] = found.series;
   assert.deepEqual(tokens, { name: 'tokens', unit: '/s', points: [[1000, 10], [2000, 10], [3000, 40]], usual: 10, now: 60 });
   assert.deepEqual([context.name, context.unit, context.points.map(([, value]) => value)], ['context', '', [10, 90, 40, 50]], 'what falls is shown as it is');
   assert.deepEqual([prompt.name, prompt.points], ['prompt read', [[2600, 25], [9000, 75]]]);
   assert.deepEqual([pace.name, pace.points, pace.usual], ['seconds a step', [[1500, 1], [2500, 1], [8500, 6]], 1]);
+  assert.deepEqual(found.burst, [], 'nothing is drawn where there is nothing to see');
   assert.deepEqual(found.thin, [[0, 5], [2, 2]], 'of one pixel the highest');
   await page.context().close();
 });

@@ -62,6 +62,9 @@ for (const [width, colorScheme] of [[1440, 'light'], [390, 'dark']]) {
   onPage(`a session's page begins with the question, ${width} px ${colorScheme}`, `/sessions/${session}`, async (page, held) => {
     const card = page.getByRole('region', { name: 'Your answer' });
     await card.getByText('Which database?').waitFor();
+    const legend = page.locator('.activity .sums');
+    await legend.getByText('1 call waiting for a person').waitFor();
+    assert.equal(await legend.getByText('running').count(), 0, 'a call that waits for a person does not run');
     assert.deepEqual(await barriers(page), []);
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, 'nothing scrolls sideways');
     await card.getByLabel('Another answer').fill('a plain file');
