@@ -35,8 +35,8 @@ export const fullWall = (time) => format(time, { dateStyle: 'medium', timeStyle:
 /** A moment on the wall: only the time, where it was within the last 20 hours. */
 export const wall = (time) => (now() - time < 72e6 ? format(time, { timeStyle: 'medium' }) : fullWall(time));
 
-/** What is left, rounded up: `14 min`, `2 h 14 min`, `3 d 4 h`. */
-function left(ms) {
+/** A duration in two units, rounded up: `14 min`, `2 h 14 min`, `3 d 4 h`. */
+export function lasting(ms) {
   const two = (number, part, large, small) => `${Math.floor(number / part)} ${large}${number % part ? ` ${number % part} ${small}` : ''}`;
   if (ms <= 59000) return `${Math.ceil(ms / 1000)} s`;
   const minutes = Math.ceil(ms / 60000);
@@ -51,7 +51,7 @@ const minuteHere = (time) => format(time, new Date(time).toDateString() === new 
 export function timely(text) {
   return text?.replace(/\buntil (\d{4}-\d\d-\d\d) (\d\d:\d\d) UTC/, (said, day, minute) => {
     const end = Date.parse(`${day}T${minute}Z`);
-    return end > now() ? `until ${minuteHere(end)} (in ${left(end - now())})` : said;
+    return end > now() ? `until ${minuteHere(end)} (in ${lasting(end - now())})` : said;
   });
 }
 

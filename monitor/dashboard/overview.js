@@ -1,27 +1,31 @@
 // The last 24 hours of all sessions: how many were how, and what went wrong most.
 
-import { get } from './api.js';
-import { heard, now, wall } from './clock.js';
-import { el, mark } from './element.js';
+import { find, get } from './api.js';
+import { heard, lasting, now, spoken, wall } from './clock.js';
+import { el, mark, put } from './element.js';
 import { badge, nameOf, rank } from './health.js';
-import { History, countsOver, troubles } from './history.js';
+import { History, askWaits, countsOver, troubles } from './history.js';
 import { onKey } from './keys.js';
 import { paleness, palette } from './paint.js';
 import { moments } from './timeline.js';
 import { connection } from './top.js';
 
-const hour = 3600 * 1000;
-const day = 24 * hour;
+const day = 24 * 3600 * 1000;
 const buckets = 144;
 const height = 220;
 const foot = 18;
 const refreshMs = 60000;
+const asksMax = 200;  // sessions that are asked at once for what they waited
 
 const canvas = el('canvas', { role: 'img', 'aria-label': 'Sessions over the last 24 hours' });
 const legend = el('ul', { class: 'sums' });
 const table = el('tbody');
 const wrong = el('ol', { class: 'wrong' });
 const none = el('p', { class: 'none', hidden: true }, 'No session was there in the last 24 hours.');
+const waited = el('h2', {}, 'Waits for you');
+const waitedMore = el('p', { class: 'hint' });
+const young = el('p', { class: 'hint', hidden: true });
+const known = new History();
 let shown = null;
 
 function paint() {
@@ -71,17 +75,31 @@ function paint() {
   mark(canvas, 'aria-label', `Sessions over the last 24 hours, at most ${most} at once; the table below has the numbers`);
 }
 
+/** How long agents waited for people. `unknown`: of how many sessions it is not known for what they waited. */
+function showWaits({ ms, times, sessions }, unknown, isComplete) {
+  const least = unknown > 0 || !isComplete ? 'at least ' : '';
+  put(waited, ms > 0 ? `Agents waited ${least}${lasting(ms)} for you` : 'No agent waited for you');
+  put(waitedMore, [
+    times > 0 && `${times.toLocaleString()} ${times === 1 ? 'wait' : 'waits'} of ${sessions.toLocaleString()} ${sessions === 1 ? 'session' : 'sessions'} for an answer, an approval or a login.`,
+    'The time after a finished turn is not counted.',
+    unknown > 0 && `Waits of ${unknown.toLocaleString()} more sessions are not counted yet.`,
+    !isComplete && 'There is more than this page reads: older waits are not counted.'].filter(Boolean).join(' '));
+}
+
 async function load() {
   try {
     const [list, history] = await Promise.all([get('/api/autonomous/sessions?limit=10000'), get(`/api/autonomous/history?minutes=${day / 60000}`)]);
     connection.is('live');
     heard(list.now);
-    const known = new History();
     known.fill(history);
     const end = now();
-    // A younger monitor has less to show than a day.
+    const begin = end - day;
     const oldest = list.sessions.reduce((first, { createdAt }) => Math.min(first, createdAt), end);
-    const begin = Math.max(end - day, Math.min(end - hour, oldest));
+    young.hidden = oldest <= begin || list.sessions.length === 0;
+    put(young, `The first session began ${spoken(end - oldest)} ago.`);
+    const unknown = await askWaits(known, list.sessions.filter(({ endedAt }) => !endedAt || endedAt > begin), find, asksMax);
+    const since = history.complete ? begin : Math.max(begin, history.changes[0]?.at ?? begin);
+    showWaits(known.waitsOver(list.sessions, since, end), unknown, history.complete && list.next === null);
     const counts = countsOver(list.sessions, known, begin, end, buckets);
     for (const [look, numbers] of counts) if (!numbers.some(Boolean)) counts.delete(look);
     shown = { counts, begin, end };
@@ -106,7 +124,8 @@ async function load() {
 
 export function startOverview(main) {
   main.replaceChildren(el('nav', { 'aria-label': 'Back' }, el('a', { href: '/', class: 'back' }, '← Sessions')),
-    el('div', { class: 'title' }, el('h1', {}, 'The last 24 hours')), none,
+    el('div', { class: 'title' }, el('h1', {}, 'The last 24 hours'), young), none,
+    el('section', { class: 'waited' }, waited, waitedMore),
     el('section', { class: 'overview' }, el('h2', {}, 'Sessions by state'), canvas, legend,
        el('details', {}, el('summary', {}, 'As a table'), el('div', { class: 'wide' }, el('table', {}, el('thead', {}, el('tr', {})), table)))),
     el('section', {}, el('h2', {}, 'What went wrong most'), wrong));

@@ -254,6 +254,12 @@ onPage('the last day is drawn, and what went wrong most is named', '/overview', 
   await page.getByText('As a table').click();
   await page.locator('.overview tbody tr').nth(23).waitFor();
   assert.equal(await page.locator('.overview tbody tr').count(), 24);
+  const oldest = Date.parse((await page.locator('.overview tbody th').last().innerText()).replaceAll('\u202f', ' '));
+  assert.ok(Math.abs(Date.now() - oldest - 23 * 3600_000) < 120_000, '24 hours are 24 hours, however young the monitor is');
+  await page.getByText(/^The first session began \d+ (s|min) ago\.$/).waitFor();
+  const { sessions } = await monitor.ask('/api/autonomous/sessions?state=needs_input');
+  const waits = `${sessions.length} ${sessions.length === 1 ? 'wait of 1 session' : `waits of ${sessions.length} sessions`}`;
+  assert.match(await page.locator('.waited').innerText(), new RegExp(`^Agents waited \\d+ (s|min) for you\\s+${waits} for an answer`));
   assert.deepEqual(await barriers(page), []);
 });
 
