@@ -4,7 +4,7 @@ import { act } from './actions.js';
 import { openAlerts, recoveryOf } from './alert.js';
 import { find } from './api.js';
 import { agoElement, now, spoken, timely } from './clock.js';
-import { el, linkTo, put } from './element.js';
+import { beside, el, isolated, linkTo, put } from './element.js';
 import { badge } from './health.js';
 import { onKey } from './keys.js';
 import { connection, showChannels } from './top.js';
@@ -33,6 +33,12 @@ function reasonOf({ sessionId, health, reason }) {
   return end?.state === health ? end.reason : reason;
 }
 
+/** Whose it is: titles of sessions may be equal. */
+function whoseOf({ sessionId }) {
+  const { agent, directory, shortId } = sessions.get(sessionId) ?? {};
+  return [...[agent, directory].map(isolated), beside(shortId, titles.get(sessionId))].filter(Boolean).join(' · ');
+}
+
 function item(alert, isOpen) {
   const quiet = alert.snoozedUntil > now();
   const snooze = el('select', { 'aria-label': 'Snooze', onchange: () => {
@@ -41,7 +47,7 @@ function item(alert, isOpen) {
     if (minutes > 0) change(alert, 'Snooze', 'snooze', { minutes }, `Quiet for ${spoken(minutes * 60000)}.`);
   } }, new Option('Snooze…', ''), ...hours.map(([name, minutes]) => new Option(name, minutes)));
   return el('li', { class: isOpen ? 'open' : null }, badge(alert.kind === 'recovery' ? 'recovered' : alert.health),
-    el('a', { href: linkTo(alert.sessionId) }, titles.get(alert.sessionId) ?? alert.sessionId),
+    el('div', {}, el('a', { href: linkTo(alert.sessionId) }, titles.get(alert.sessionId) ?? alert.sessionId), el('small', {}, whoseOf(alert))),
     el('span', { class: 'told' }, alert.kind === 'recovery' ? recoveryOf(alert) : timely(reasonOf(alert))), agoElement(alert.at),
     el('span', { class: 'buttons' }, ...(isOpen ? [
       el('button', { type: 'button', onclick: () => change(alert, 'Acknowledge', 'acknowledge', {}, 'It is acknowledged.') }, 'Acknowledge'), snooze] : [])),

@@ -34,4 +34,7 @@ const rightToLeft = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
 /** A text that is put beside others: one that is written from right to left must not reorder them. */
 export const isolated = (text) => (rightToLeft.test(text ?? '') ? `\u2068${text}\u2069` : text);
 
+/** A text that is put beside another one, which does not end with it. */
+export const beside = (text, other) => (text && !other?.endsWith(text) ? text : '');
+
 export const linkTo = (session) => `/sessions/${encodeURIComponent(session)}`;

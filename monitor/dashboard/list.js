@@ -2,7 +2,7 @@
 
 import { act } from './actions.js';
 import { ago, heard, now, spoken, timely, wall } from './clock.js';
-import { el, isolated, linkTo, mark, put } from './element.js';
+import { beside, el, isolated, linkTo, mark, put } from './element.js';
 import { attentionNames, attentions, badge, deedOf, hasEnded, isTrouble, lifecycles, nameOf, needsYou, pace, serverBrief, setBadge, states } from './health.js';
 import { onKey } from './keys.js';
 import { find, get } from './api.js';
@@ -72,9 +72,6 @@ const brief = new Intl.NumberFormat('en', { notation: 'compact', maximumFraction
 
 /** Tokens, and the cost where it is known: `81K · 1.20`. */
 const usage = ({ tokens, cost }) => [tokens > 0 && brief.format(tokens), cost > 0 && cost.toFixed(2)].filter(Boolean).join(' · ');
-
-/** A text that the other one does not end with. */
-const beside = (text, other) => (text && !other?.endsWith(text) ? text : '');
 
 /** What stands under the reason: what is asked, what a person can do, what the session said last, or what it is for. */
 function secondLine(row) {

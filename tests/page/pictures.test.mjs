@@ -268,6 +268,7 @@ onPage('alerts are acknowledged, and then the session rests', '/alerts', async (
   const { title, sessionId } = sessions[0];
   const line = page.locator('.alerts.all li', { has: page.locator(`a[href="/sessions/${sessionId}"]`) });
   assert.equal(await line.getByRole('link').textContent(), title);
+  assert.equal(await line.locator('div > small').textContent(), `${sessions[0].agent} · ${sessionId}`, 'equal titles are told apart');
   assert.match(await line.innerText(), /The compiler was killed by signal 9/);
   await page.setViewportSize({ width: 390, height: 844 });
   const boxes = await page.locator('.alerts.all li').evaluateAll((items) => items.map((item) => [...item.children].map((part) => {
