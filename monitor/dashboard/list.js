@@ -1,6 +1,6 @@
 // The list of sessions.
 
-import { act } from './actions.js';
+import { act, cancelSession } from './actions.js';
 import { ago, heard, now, spoken, timely, wall } from './clock.js';
 import { beside, el, isolated, linkTo, mark, put } from './element.js';
 import { attentionNames, attentions, badge, deedOf, hasEnded, isTrouble, lifecycles, nameOf, needsYou, pace, serverBrief, setBadge, states } from './health.js';
@@ -137,9 +137,22 @@ function fillHead(tr, { attention, count }) {
   put(tr.cells[0], `${attentionNames[attention] ?? attention} · ${count.toLocaleString()}`);
 }
 
+/** One button for all rows: the row that has the pointer or the focus gets it. */
+const stop = el('button', { type: 'button', class: 'stop', title: 'Cancel the session (c)', onclick: () => cancel(stop) }, 'Cancel');
+
+function offerCancel({ target }) {
+  const tr = target.closest('tbody tr');
+  const row = rowOf(tr);
+  // A focused button stays where it is.
+  if (!row || (document.activeElement === stop && !tr.contains(stop))) return;
+  stop.hidden = hasEnded(row);
+  if (tr.parts.known.nextSibling !== stop) tr.parts.known.after(stop);
+}
+
 function fillRow(tr, item) {
   if (!item.row) return fillHead(tr, item);
   const { row, depth } = item;
+  if (tr.contains(stop)) stop.hidden = hasEnded(row);
   const part = tr.parts;
   const time = now();
   beKind(tr, 'session');
@@ -233,7 +246,7 @@ function build(main) {
   const filters = el('div', { class: 'filters' }, search, fewer, lifecycle, agent, el('label', {}, together, ' Group by parent'), clear);
   const sessions = el('table', { class: 'sessions', role: 'table', tabindex: '-1', 'aria-label': 'Sessions' },
     el('thead', { role: 'rowgroup' }, el('tr', { role: 'row', 'aria-rowindex': '1' }, ...heads)),
-    el('tbody', { role: 'rowgroup' }));
+    el('tbody', { role: 'rowgroup', onpointerover: offerCancel, onfocusin: offerCancel }));
   const title = el('h1', { id: 'title' });
   const none = el('p', { class: 'none', hidden: true });
   main.replaceChildren(
@@ -359,9 +372,18 @@ async function loadAlerts() {
   else if (page) table.draw();
 }
 
+/** The session of the row in which this is; undefined: it is in none. */
+const rowOf = (node) => table.items[table.indexOf(node?.closest('tr'))]?.row;
+
+/** Asks whether to cancel the session of the row in which this is. */
+function cancel(node) {
+  const row = rowOf(node);
+  if (row && !hasEnded(row)) cancelSession(row.sessionId, row.title);
+}
+
 /** Answers the session of the row in which this is, or says that somebody looks after it. */
 function attend(node) {
-  const row = table.items[table.indexOf(node?.closest('tr'))]?.row;
+  const row = rowOf(node);
   if (row?.question) return questionDialog(row);
   const alert = row && needsYou(row) && rows.alertOf(row);
   if (!alert) return;
@@ -413,6 +435,7 @@ export function startList(main) {
   onKey(['k', 'ArrowUp'], 'session before', () => step((at) => at - 1));
   onKey(['Enter'], 'open the session', () => false);
   onKey(['a'], 'answer or acknowledge the session', () => attend(document.activeElement));
+  onKey(['c'], 'cancel the session', () => cancel(document.activeElement));
   onKey(['Escape'], 'clear the search', () => {
     if (document.activeElement === page.search && !wish.text) page.search.blur();
     wish.text = '';

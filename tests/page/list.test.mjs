@@ -223,6 +223,39 @@ test('an acknowledged session leaves those that need somebody, and comes back wi
   await page.context().close();
 });
 
+test('a row is cancelled by its button or its key, once a person said so', async () => {
+  const page = await open(browser, `${monitor.url}/?q=to-cancel#token=${monitor.token}`);
+  await live(page);
+  for (const id of ['to-cancel-1', 'to-cancel-2']) await monitor.report(id, ...lives.stuck());
+  await monitor.report('to-cancel-3', ...lives.completed(1));
+  const buttons = page.locator('.sessions .stop');
+  await row(page, 'to-cancel-3').hover();
+  assert.equal(await buttons.isVisible(), false, 'what ended is not cancelled');
+  await row(page, 'to-cancel-1').hover();
+  const button = row(page, 'to-cancel-1').getByRole('button', { name: 'Cancel' });
+  await button.waitFor();
+  assert.equal(await buttons.count(), 1, 'rows without the pointer have no button more');
+  const other = await row(page, 'to-cancel-1').getByRole('button', { name: 'Acknowledge' }).boundingBox();  // waits for the alert
+  const stop = await button.boundingBox();
+  assert.ok(stop.x + stop.width < other.x, 'they are beside each other');
+  assert.deepEqual(await barriers(page), []);
+  await button.click();
+  const dialog = page.getByRole('dialog', { name: 'Cancel session to-cancel-1?' });
+  await dialog.getByRole('button', { name: 'Back' }).click();
+  await row(page, 'to-cancel-2').locator('a.id').focus();
+  await row(page, 'to-cancel-2').getByRole('button', { name: 'Cancel' }).waitFor();
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keys' }).getByText('cancel the session').waitFor();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('c');
+  await page.getByRole('dialog', { name: 'Cancel session to-cancel-2?' }).getByRole('button', { name: 'Cancel the session' }).click();
+  await page.getByRole('dialog').getByText(/asked|cancel/i).first().waitFor();
+  await until('it is asked to stop', async () => (await monitor.ask('/api/autonomous/sessions?q=to-cancel-2')).sessions[0].cancelling);
+  assert.equal((await monitor.ask('/api/autonomous/sessions?q=to-cancel-1')).sessions[0].cancelling, false, 'Back cancels nothing');
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
+});
+
 onPage('a row shows its tokens and its cost', { path: '/?q=costly', viewport: { width: 1920, height: 900 } }, async (page) => {
   await monitor.report('costly', change('begun'), { kind: 'budget', name: 'update', tokens: 81000, max_tokens: 200000, cost: 1.2, max_cost: 5 });
   await row(page, 'costly').locator('[data-label=tokens]', { hasText: '81K · 1.20' }).waitFor();
