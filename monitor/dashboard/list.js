@@ -137,22 +137,25 @@ function fillHead(tr, { attention, count }) {
   put(tr.cells[0], `${attentionNames[attention] ?? attention} · ${count.toLocaleString()}`);
 }
 
-/** One button for all rows: the row that has the pointer or the focus gets it. */
-const stop = el('button', { type: 'button', class: 'stop', title: 'Cancel the session (c)', onclick: () => cancel(stop) }, 'Cancel');
+const stopButton = () => el('button', { type: 'button', class: 'stop', title: 'Cancel the session (c)', onclick: ({ target }) => cancel(target) }, 'Cancel');
 
-function offerCancel({ target }) {
+/** Two buttons for all rows: the row that has the pointer gets one, and the row that has the focus. */
+const stops = { pointerover: stopButton(), focusin: stopButton() };
+
+function offerCancel({ type, target }) {
   const tr = target.closest('tbody tr');
   const row = rowOf(tr);
-  // A focused button stays where it is.
-  if (!row || (document.activeElement === stop && !tr.contains(stop))) return;
+  const stop = stops[type];
+  // A focused button stays where it is, and no row needs two.
+  if (!row || document.activeElement === stop || tr.querySelector('.stop')) return;
   stop.hidden = hasEnded(row);
-  if (tr.parts.known.nextSibling !== stop) tr.parts.known.after(stop);
+  tr.parts.known.after(stop);
 }
 
 function fillRow(tr, item) {
   if (!item.row) return fillHead(tr, item);
   const { row, depth } = item;
-  if (tr.contains(stop)) stop.hidden = hasEnded(row);
+  for (const stop of Object.values(stops)) if (tr.contains(stop)) stop.hidden = hasEnded(row);
   const part = tr.parts;
   const time = now();
   beKind(tr, 'session');
