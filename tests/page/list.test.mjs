@@ -247,6 +247,7 @@ test('a row is cancelled by its button or its key, once a person said so', async
   await page.keyboard.press('?');
   await page.getByRole('dialog', { name: 'Keys' }).getByText('cancel the session').waitFor();
   await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
   await page.keyboard.press('c');
   await page.getByRole('dialog', { name: 'Cancel session to-cancel-2?' }).getByRole('button', { name: 'Cancel the session' }).click();
   await page.getByRole('dialog').getByText(/asked|cancel/i).first().waitFor();
