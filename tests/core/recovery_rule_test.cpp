@@ -126,9 +126,9 @@ void expect_allowed(const RecoveryDecision& decision, const RecoveryRule& rule,
   EXPECT_TRUE(rule.agent.empty() || rule.agent == facts.agent);
   EXPECT_TRUE(rule.label.empty() || !facts.labels.empty());
   EXPECT_EQ(decision.step, rule.step);
-  if (decision.step == RecoveryStep::nudge) EXPECT_TRUE(facts.nudge.now);
-  if (decision.step == RecoveryStep::refuse)
-    EXPECT_TRUE(facts.refuse.now && facts.is_identical_call);
+  EXPECT_TRUE(decision.step != RecoveryStep::nudge || facts.nudge.now);
+  EXPECT_TRUE(decision.step != RecoveryStep::refuse ||
+              (facts.refuse.now && facts.is_identical_call));
 }
 
 TEST(RecoveryRules, whatever_happens_no_act_breaks_a_promise) {
