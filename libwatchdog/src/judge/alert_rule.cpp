@@ -140,7 +140,7 @@ std::optional<AlertNotice> turn(AlertState& state, const Condition& now, const A
   const auto trouble = calm ? std::nullopt : std::optional(now.cause);
   if (trouble == state.trouble) return std::nullopt;
   const bool changed = calm || !state.trouble;
-  // Turns come and go without trouble. So do questions, and each one is told.
+  // Turns come and go without trouble. So do questions, and each one is reported.
   const auto comes_and_goes = [](std::optional<AlertCause> cause) {
     return cause == AlertCause::idle || cause == AlertCause::needs_input;
   };
