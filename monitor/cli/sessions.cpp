@@ -29,7 +29,7 @@ struct SessionsOptions {
   Endpoint::Options endpoint;
   std::string attention, state, health, lifecycle, agent, label, parent, text, sort;
   int limit = 100;
-  bool names = false;  ///< What commands take as a session.
+  bool names = false;  ///< Prints the names that commands take.
   bool json = false;
 };
 

@@ -330,7 +330,7 @@ export class Activity {
     pen.beginPath();
     pen.roundRect(left, top, wide, lane - 3, Math.min(3, wide / 2));
     pen.fill();
-    // What waited for a person keeps that colour.
+    // The time that waited for a person keeps that colour.
     pen.fillStyle = colour('needs');
     for (const wait of bar.waits ?? []) {
       const begin = Math.max(left, x(wait.begin));

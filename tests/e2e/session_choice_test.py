@@ -96,7 +96,7 @@ class SessionChoice(unittest.TestCase):
         self.assertRegex(said, r"(?m)^ *title +Begin$")
         self.assertRegex(said, r"(?m)^ *folder +mill$")
 
-    def test_what_completion_offers_is_understood(self):
+    def test_commands_understand_the_names_that_completion_offers(self):
         self.post("/api/hooks/claude-code", {"hook_event_name": "UserPromptSubmit", "prompt": "Twice", "session_id": "x", "cwd": "/srv/mill"})
         offered = dict(line.split("\t") for line in self.run_it("sessions", "--names").stdout.splitlines())
         self.assertEqual(offered, {FIRST: "orchard: Begin", SECOND: "mill: Begin", "x": "mill: Twice", "orchard": "orchard: Begin"})
@@ -106,7 +106,7 @@ class SessionChoice(unittest.TestCase):
         offered = dict(line.split("\t") for line in self.run_it("sessions", "--names").stdout.splitlines())
         self.assertEqual(offered["mill"], "mill: Twice", "the one that runs is meant")
 
-    def test_what_is_forgotten_is_named_as_elsewhere(self):
+    def test_forget_takes_the_same_names(self):
         self.assertEqual(self.run_it("forget", "mill", "--yes").returncode, REFUSED, "it runs")
         for name, session in (("mill", SECOND), ("--last", FIRST)):
             said = self.run_it("forget", name, "--yes", "--force")

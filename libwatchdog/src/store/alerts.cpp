@@ -340,8 +340,8 @@ void Store::State::Alerts::put(SessionKey session, const AlertNotice& notice,
   }
 }
 
-/// The newest ones that tell of a trouble, without questions, the oldest of them first. The end of
-/// a trouble is told once, and must not delay the next trouble.
+/// The newest ones that report a trouble, without questions, the oldest of them first. The message
+/// that a trouble is over must not delay the next trouble.
 std::vector<MessageMade> Store::State::Alerts::messages_after(Instant then, int count_max) {
   auto& query = log_.sql(
       "SELECT told_tick, message, parent FROM alerts WHERE told_tick > ? AND (told_tick, "
