@@ -121,7 +121,15 @@ std::string wait_in_words(const json& document) {
 }  // namespace
 
 std::string reason_in(const json& document) {
-  return timely(shown(document, "reason"));
+  const auto reason = timely(shown(document, "reason"));
+  // A row has its newest call; a document lists all of them, each with its command.
+  const auto call = document.find("tool");
+  if (call == document.end() || !call->is_object() || shown(*call, "command") == "–") return reason;
+  const auto runs = "; running " + shown(*call, "name");
+  if (reason.ends_with(runs)) return reason + ": " + shown(*call, "command");
+  const auto state = document.value("state", "");
+  const bool works = state == "starting" || state == "progressing" || state == "slow";
+  return works ? reason + " (" + call_in(*call) + ")" : reason;
 }
 
 std::string explanation_in(const json& document) {

@@ -49,9 +49,11 @@ SessionListRow session_row_from(const json& row) {
   if (made.since != 0) made.for_ms = std::max<std::int64_t>(number_in(row, "now") - made.since, 0);
   made.reason = reason_in(row);
   const auto server = server_brief_in(row);
-  made.doing = row.contains("tool") && row["tool"].is_object() ? shown(row["tool"], "name")
-               : server.empty()                                ? shown(row, "currentPhase")
-                                                               : server;
+  const auto tool = row.value("tool", json());
+  // The reason says a call whose command is known.
+  made.doing = tool.is_object() ? (shown(tool, "command") == "–" ? shown(tool, "name") : "–")
+               : server.empty() ? shown(row, "currentPhase")
+                                : server;
   made.iteration = number_in(row, "iteration");
   made.changes = number_in(row, "stateChanges");
   if (const auto at = number_in(row, "lastChangeAt"); at != 0)

@@ -91,6 +91,7 @@ class SessionChoice(unittest.TestCase):
         while (said := self.run_it("alerts", "--session", "orchard").stdout) .startswith("no alerts\n") and time.monotonic() < deadline:
             time.sleep(.1)
         self.assertRegex(said, f"(?m)^[0-9]+ .* {FIRST} +orchard: Begin +needs_input ")
+        self.assertIn("Bash: make release", self.run_it("sessions").stdout)
         self.assertRegex(self.run_it("activity", "mill").stdout, f"^working  {SECOND}  mill: Begin  ")
         said = self.run_it("explain", "mill").stdout
         self.assertRegex(said, r"(?m)^ *title +Begin$")
