@@ -187,33 +187,34 @@ GitLook look_with_git(const Path& folder, const std::stop_token& stop) {
   if (!is_own(folder))
     return {.missing = "the session's folder is not there, or belongs to another user."};
   const TimeLimit limit(git_time_max, stop);
-  auto [repository, missing] = find_repository(folder, limit.token());
-  if (!repository) return {.missing = std::move(missing)};
+  auto found = find_repository(folder, limit.token());
+  if (!found.first) return {.missing = std::move(found.second)};
+  const auto& repository = *found.first;
   const OwnFolder own;
-  if (own.path().empty() || !fill(own.path(), *repository))
+  if (own.path().empty() || !fill(own.path(), repository))
     return {.missing = "no folder for temporary files can be made."};
   const std::map<std::string, std::string> environment{
       {"GIT_DIR", own.path().string()},
-      {"GIT_WORK_TREE", repository->top.string()},
-      {"GIT_INDEX_FILE", (repository->own / "index").string()},
-      {"GIT_OBJECT_DIRECTORY", (repository->shared / "objects").string()}};
+      {"GIT_WORK_TREE", repository.top.string()},
+      {"GIT_INDEX_FILE", (repository.own / "index").string()},
+      {"GIT_OBJECT_DIRECTORY", (repository.shared / "objects").string()}};
   const auto ask = [&](std::vector<std::string> words) {
     const std::vector<std::string> place{
-        "-C", repository->top.string(), "-c",
-        "core.excludesFile=" + (repository->shared / "info" / "exclude").string()};
+        "-C", repository.top.string(), "-c",
+        "core.excludesFile=" + (repository.shared / "info" / "exclude").string()};
     words.insert(words.begin(), place.begin(), place.end());
     return ask_git(words, environment, limit.token());
   };
   const auto status =
       ask({"status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=all"});
   // The tree without files, where nothing was committed yet.
-  const auto stat = repository->commit.empty()
+  const auto stat = repository.commit.empty()
                         ? Answer{.code = 0, .text = {}, .trouble = {}}
                         : ask({"diff", "--stat=120", "--no-ext-diff", "--no-textconv", "--no-color",
                                "--ignore-submodules=all", "HEAD", "--"});
   return {.missing = {},
-          .commit = repository->commit,
-          .branch = repository->branch,
+          .commit = repository.commit,
+          .branch = repository.branch,
           .status = text_of(status, "git status"),
           .stat = text_of(stat, "git diff")};
 }
