@@ -119,7 +119,8 @@ class Texts(unittest.TestCase):
         status, body = self.ask("GET", path)
         self.assertIn(status, statuses, f"{path} seed {SEED}: {body[:300]!r}")
         text = body.decode()
-        self.assertFalse("\0" in text, path)
+        # The format of an archive fills its blocks with these.
+        self.assertFalse("\0" in text and not path.endswith("/bundle"), path)
         if not text.startswith(("{", "[")):
             return text
         value = json.loads(text)

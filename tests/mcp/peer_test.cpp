@@ -85,8 +85,8 @@ TEST(McpPeer, initialize_agrees_on_a_revision) {
     EXPECT_EQ(server.result()["serverInfo"]["version"], "1.2.3");
     EXPECT_EQ(server.result()["capabilities"].contains("tasks"), given == "2025-11-25");
     server.request("tools/list");
-    ASSERT_EQ(server.result()["tools"].size(), 8U) << server.last();
-    const auto wait = server.result()["tools"][3];
+    ASSERT_EQ(server.result()["tools"].size(), 9U) << server.last();
+    const auto wait = server.result()["tools"][4];
     EXPECT_EQ(wait["name"], "wait");
     EXPECT_EQ(wait.contains("execution"), given == "2025-11-25");
     EXPECT_EQ(wait.contains("outputSchema"), given != "2025-03-26");

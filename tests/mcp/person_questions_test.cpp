@@ -46,7 +46,7 @@ TEST(McpAccess, a_monitor_that_does_not_answer_keeps_no_client_from_its_tools) {
   server.loop.pass(access_max - Millis{1});
   EXPECT_TRUE(server.sent.empty());
   server.loop.pass(Millis{1});
-  EXPECT_EQ(server.result()["tools"].size(), 8U);
+  EXPECT_EQ(server.result()["tools"].size(), 9U);
   server.loop.pass(Millis{60'000});
   EXPECT_EQ(server.sent.size(), 1U);
 }

@@ -154,8 +154,13 @@ void Observer::State::publish(std::int64_t id) {
   }
 }
 
-/// Those of a session that another monitor judges reach that one with its next load.
-void Observer::State::learn_acknowledged() {
+Result<Instant> Observer::State::look() {
+  processes.begin_look();
+  if (incomplete) {
+    if (auto again = Loading(*this).begin_again(); !again) return again.error();
+  }
+  if (auto caught = catch_up(); !caught) return caught.error();
+  // Acts on a session that another monitor judges reach that one with its next load.
   for (const auto& [key, known] : AlertActs(store).drain_known()) {
     auto* session = sessions.find(key);
     if (session == nullptr || !is_trouble(session->judged.health.kind)) continue;
@@ -163,15 +168,6 @@ void Observer::State::learn_acknowledged() {
     session->judged.history.notes.edit().acknowledged = known;
     tallies.count(session->counted, Tally::part_of(session->judged, sessions.family_of(key)));
   }
-}
-
-Result<Instant> Observer::State::look() {
-  processes.begin_look();
-  if (incomplete) {
-    if (auto again = Loading(*this).begin_again(); !again) return again.error();
-  }
-  if (auto caught = catch_up(); !caught) return caught.error();
-  learn_acknowledged();
   if (auto kept = keep(); !kept) return kept.error();
   if (auto loaded = Loading(*this).load_some(); !loaded) return loaded.error();
   if (auto expired = expire(); !expired) return expired.error();

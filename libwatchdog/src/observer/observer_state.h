@@ -91,8 +91,6 @@ struct Observer::State {
   /// Folds what was appended and lets time pass up to the latest arrival.
   Result<Instant> look();
   Result<void> catch_up();
-  /// Takes over what people acknowledged.
-  void learn_acknowledged();
   Result<void> fold(const Event& event);
   /// After a session took events or time passed for it.
   void settle(LiveSession& session, bool changed);
