@@ -1,6 +1,6 @@
 // The monitor is asked twice. The first time it only says which sessions it would delete, so that a
-// person sees their names before they agree. The second time exactly these are deleted. Files beside
-// a database that no monitor has open are cleaned here.
+// person sees their names before they agree. The second time exactly these are deleted. Files
+// beside a database that no monitor has open are cleaned here.
 #include <unistd.h>
 
 #include <algorithm>
