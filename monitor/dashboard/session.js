@@ -378,11 +378,11 @@ export function startSession(main) {
   main.replaceChildren(
     el('nav', { 'aria-label': 'Back' }, el('a', { href: back(), class: 'back' }, '← Sessions')),
     el('div', { class: 'title' }, parts.title, el('p', { class: 'now' }, parts.health, ' ', parts.since),
-       el('div', { class: 'buttons' }, save, check, stop), parts.reason),
+       el('div', { class: 'buttons' }, check, stop), parts.reason),
     question, parts.deed, parts.culprit, parts.server, parts.outcome, parts.cancel, parts.said, parts.about,
     el('div', { class: 'columns' },
        el('div', {}, sections.evidence, sections.running, activity.node, timeline.node),
-       el('aside', { 'aria-label': 'Facts' }, el('section', {}, el('h2', {}, 'Details'), parts.facts), sections.budget,
+       el('aside', { 'aria-label': 'Facts' }, el('section', {}, el('h2', {}, 'Details'), parts.facts, save), sections.budget,
           sections.opinions, sections.children, sections.alerts)),
     events.node);
   onKey(['Escape'], 'back to the list', () => { location.href = back(); });
