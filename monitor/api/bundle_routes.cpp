@@ -23,7 +23,8 @@ void reply_with_bundle(const CallPtr& call, Collected& collected, bool asks_git,
                  .extra_headers = "Content-Disposition: attachment; filename=\"" +
                                   collected.file_name + "\"\r\n"});
   } catch (const std::exception&) {
-    call->reply(error_response(503, "exhausted", "there is no memory for the bundle; try again"));
+    call->reply(error_response(503, "exhausted",
+                               "the monitor has not enough memory for the bundle; try again"));
   }
 }
 

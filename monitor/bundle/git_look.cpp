@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/scratch_folder.h"
 #include "core/time_limit.h"
 #include "watchdog/subprocess.h"
 
@@ -25,27 +26,6 @@ namespace watchdog::monitor {
 namespace {
 
 using Path = std::filesystem::path;
-
-/// A folder that only this user may enter, gone with this object.
-class OwnFolder {
- public:
-  OwnFolder() {
-    std::error_code none;
-    auto name = (std::filesystem::temp_directory_path(none) / "watchdog-git-XXXXXX").string();
-    if (!none && mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~OwnFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  OwnFolder(const OwnFolder&) = delete;
-  OwnFolder& operator=(const OwnFolder&) = delete;
-
-  [[nodiscard]] const Path& path() const noexcept { return path_; }
-
- private:
-  Path path_;
-};
 
 struct Repository {
   Path top;     ///< Of its files.
@@ -125,7 +105,7 @@ bool is_object_id(std::string_view text) {
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// Returns the repository, or why there is none that may be looked at.
+/// Returns the repository, or the reason why git is not asked about it.
 std::pair<std::optional<Repository>, std::string> find_repository(const Path& folder,
                                                                   const std::stop_token& stop) {
   const auto ask = [&](std::vector<std::string> words) {
@@ -190,11 +170,11 @@ GitLook look_with_git(const Path& folder, const std::stop_token& stop) {
   auto found = find_repository(folder, limit.token());
   if (!found.first) return {.missing = std::move(found.second)};
   const auto& repository = *found.first;
-  const OwnFolder own;
-  if (own.path().empty() || !fill(own.path(), repository))
+  const auto own = ScratchFolder::make("git");
+  if (!own || !fill(own->path(), repository))
     return {.missing = "no folder for temporary files can be made."};
   const std::map<std::string, std::string> environment{
-      {"GIT_DIR", own.path().string()},
+      {"GIT_DIR", own->path().string()},
       {"GIT_WORK_TREE", repository.top.string()},
       {"GIT_INDEX_FILE", (repository.own / "index").string()},
       {"GIT_OBJECT_DIRECTORY", (repository.shared / "objects").string()}};

@@ -17,7 +17,7 @@ inline constexpr Millis git_time_max{5'000};
 /// A plain value.
 struct GitLook {
   std::string missing{};  ///< Why there is nothing, as a sentence. Empty: the rest is known.
-  std::string commit{};   ///< The one that is checked out; empty: there is none yet.
+  std::string commit{};   ///< The one that is checked out; empty: nothing was committed.
   std::string branch{};   ///< Empty: none is checked out.
   std::string status{};   ///< As of `git status --porcelain`: names of files, no contents.
   std::string stat{};     ///< As of `git diff --stat`.

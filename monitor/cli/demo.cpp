@@ -26,7 +26,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/monitor.h"
-#include "cli/scratch_folder.h"
+#include "core/scratch_folder.h"
 #include "core/store_thread.h"
 #include "http/event_loop.h"
 #include "terminal/output.h"

@@ -39,7 +39,7 @@ struct RecoveryFacts {
   Reach nudge{}, refuse{};
 };
 
-/// One act of a rule, or the reason why there is none. A plain value.
+/// One act of a rule, or the reason why no rule acts. A plain value.
 struct RecoveryDecision {
   std::string rule{};  ///< Empty: nothing is done.
   RecoveryStep step = RecoveryStep::nudge;

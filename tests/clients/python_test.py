@@ -607,7 +607,7 @@ class Documentation(WithMonitor):
         self.assertEqual(self.monitor.progress("my-run")["lifecycle"], "completed")
 
     def test_examples_of_kinds_of_programs_run(self):
-        """Each completes a session, with so many heartbeats and results."""
+        """Checks that each example completes a session, with all of its heartbeats and results."""
         def examples(file):
             return re.findall(r"```python\n(.*?)```", file.read_text(), re.S)
         asyncio_, handler = examples(ROOT / "docs" / "how-to" / "in-your-kind-of-program.md")

@@ -108,7 +108,7 @@ def hooks_are_told(contract):
 
 
 def rules_are_paused(contract):
-    """Rules of recovery are read by everybody who reads, and paused by those who may act."""
+    """A token that may read gets the rules of recovery. Only a token that may act pauses them."""
     ask, same = contract.ask, contract.tally.same
     for act, paused in (("pause", True), ("resume", False)):
         ask("POST", f"/api/recovery/{act}", status=401, headers={"Authorization": None})

@@ -138,6 +138,14 @@ class Answers(QuestionsTest):
         self.assertIsNone(self.question())
         self.assertEqual(self.trail(), [("user", "answer", "s-1", "ok")])
 
+    def test_a_late_answer_by_the_command_hears_who_was_first(self):
+        held = self.hold()
+        number = self.question()["questionId"]
+        self.assertEqual(self.say(decision="allow", questionId=number, by="ann")[0], 200)
+        held.answer()
+        for word in ("allow", "deny", "something else"):
+            self.assertIn("it was answered before: allow by ", self.run_it("s-1", word, "--question", number, code=REFUSED))
+
     def test_a_notice_of_the_same_question_changes_nothing(self):
         notice = {"notification_type": "permission_prompt", "message": "Claude needs your permission to use Bash"}
         came = lambda kind: len(json.loads(self.ask("GET", f"/api/autonomous/sessions/s-1/events?kind={kind}")[1])["events"])

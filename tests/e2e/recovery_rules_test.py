@@ -119,7 +119,7 @@ class RulesTest(unittest.TestCase):
         denied = agent.said[-1]
         self.assertEqual(denied, f"{SENDER}the last {len(heard)} calls of Bash `pytest tests/a` gave the same result, so this one was not run.")
         document = self.ask("GET", f"{PROGRESS}/s")
-        self.assertEqual((document["state"], document["progress"]["stateChanges"]), ("looping", changes), "an act is no progress")
+        self.assertEqual((document["state"], document["progress"]["stateChanges"]), ("looping", changes), "an act is not progress")
         self.assertEqual(agent.loop(1), [STOPPED])
         self.assertIn("cancelled by rule stop: the last", agent.said[-1])
         outcome = self.ask("GET", f"{PROGRESS}/s")["outcome"]

@@ -31,7 +31,7 @@ def on_ready_labels(trial):
 
 def told(trial, **more):
     """What a looping agent behind hooks hears of the rule: `told`, `denied` or nothing."""
-    # Without a key of it there is no rule at all.
+    # The file defines a rule only if it sets a key of it.
     trial.base.setdefault("recovery.rules.mine.at_most", 1)
     monitor, heard = trial.serve(), []
     for number in range(10):

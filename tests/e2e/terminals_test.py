@@ -98,7 +98,7 @@ class FiveTerminals(unittest.TestCase):
                 self.assertNotIn(text, json.dumps(message), "no texts unless their owner says so")
 
     def titles(self, count, begin):
-        """The titles of all messages, once so many begin like this; each comes soon."""
+        """Waits until `count` titles of messages begin like this. Returns the titles of all messages."""
         end = time.monotonic() + SOON_S
         while True:
             titles = [message["title"] for message in self.phone.taken("ntfy")]

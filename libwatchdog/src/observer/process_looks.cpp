@@ -125,8 +125,8 @@ Millis age_of(const ProcessSample& process) {
 }
 
 /// A process of the command that the agent itself started after the question, and that still runs;
-/// null: there is none. The agent also starts hooks of its user, such as a sound. Processes of its
-/// helpers say nothing: a browser starts some at any time.
+/// null: no process does. The agent also starts hooks of its user, such as a sound. Processes of
+/// its helpers say nothing: a browser starts some at any time.
 const ProcessSample* began_after(const ProcessTree& tree, std::string_view command,
                                  Millis asked_for) {
   std::vector<std::int64_t> below;

@@ -1,5 +1,5 @@
 /// \file
-/// A temporary folder for a monitor that shows something and ends.
+/// A temporary folder below $TMPDIR.
 #pragma once
 
 #include <stdlib.h>
@@ -8,19 +8,24 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "watchdog/result.h"
 
 namespace watchdog::monitor {
 
-/// Deleted with this object. Only its owner may read it.
+/// Deleted with this object. Only this user may enter it: mkdtemp(3) chooses a new name, mode 0700.
 class ScratchFolder {
  public:
   /// Errors: `exhausted`.
   [[nodiscard]] static Result<ScratchFolder> make(const std::string& name) {
+    std::error_code absent;
     auto pattern =
-        (std::filesystem::temp_directory_path() / ("watchdog-" + name + "-XXXXXX")).string();
+        (std::filesystem::temp_directory_path(absent) / ("watchdog-" + name + "-XXXXXX")).string();
+    if (absent) {
+      return Error{ErrorCode::exhausted, "no temporary directory: " + absent.message()};
+    }
     if (mkdtemp(pattern.data()) == nullptr) {
       return Error{ErrorCode::exhausted,
                    std::string("no temporary directory: ") + std::strerror(errno)};
