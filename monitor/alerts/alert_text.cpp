@@ -83,7 +83,11 @@ std::string state_of(const Alert& alert) {
   const auto lifecycle = named<Lifecycle>(alert.word);
   const bool ended = lifecycle && is_end(*lifecycle);
   const auto word = clean_text(alert.word);
-  if (is_recovery(alert)) return ended ? "ended: " + word : "recovered: it is " + word;
+  if (is_recovery(alert)) {
+    if (ended) return "ended: " + word;
+    // After the answer to its first question. Nothing was wrong before it.
+    return alert.word == name_of(HealthKind::starting) ? "goes on" : "recovered: it is " + word;
+  }
   return ended && alert.word != "incomplete" ? word : deed_of(alert);
 }
 

@@ -173,13 +173,7 @@ std::string cause_in_words(const json& change) {
 
 void print_heading(const std::string& session, const json& document) {
   print_line(session + "  " + coloured(condition_of(document)) + "  " + reason_in(document));
-  for (const auto& [name, field] : {std::pair{"title", "title"},
-                                    {"folder", "directory"},
-                                    {"agent", "agent"},
-                                    {"task", "task"},
-                                    {"parent", "parentSessionId"}}) {
-    if (const auto text = shown(document, field); text != "–") print_fact(name, text);
-  }
+  print_identity(document);
   print_fact("lifecycle", lifecycle_in(document));
   print_fact("health",
              coloured(shown(document, "health")) + " since " + local_time(document["healthSince"]));

@@ -50,17 +50,7 @@ static int status(const StatusOptions& options) {
   const auto& progress = document["progress"];
   print_line(*session + "  " + coloured(condition_of(document)) + "  " + reason_in(document));
   if (const auto because = explanation_in(document); !because.empty()) print_line("  " + because);
-  const auto title = shown(document, "title");
-  if (title != "–" && title != *session && title != shown(document, "agent") &&
-      title != shown(document, "task"))
-    print_fact("title", title);
-  for (const auto& [name, field] : {std::pair{"folder", "directory"},
-                                    {"agent", "agent"},
-                                    {"task", "task"},
-                                    {"parent", "parentSessionId"}}) {
-    if (const auto text = shown(document, field); text != "–" && text != *session)
-      print_fact(name, text);
-  }
+  print_identity(document);
   print_fact("attention", shown(document, "attention"));
   print_fact("lifecycle", lifecycle_in(document));
   if (!document["currentPhase"].is_null() || !document["iteration"].is_null())

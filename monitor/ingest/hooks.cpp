@@ -161,7 +161,10 @@ std::string asked_in(const Members& members) {
     const auto what = Members(*input).text({"command", "description"});
     if (!what.empty()) return asked.empty() ? what : asked + ": " + what;
   }
-  return asked;
+  const auto* patterns = members.find({"patterns"});  // opencode
+  const bool is_named = patterns != nullptr && patterns->is_array() && !patterns->empty() &&
+                        patterns->front().is_string() && !asked.empty();
+  return is_named ? asked + ": " + hook_text(patterns->front()) : asked;
 }
 
 /// A wait for what a person says to one call.
@@ -315,6 +318,15 @@ std::vector<Report> request_reports(const Members& members) {
   return {};
 }
 
+/// Gemini CLI names the command beside the text of its notification.
+std::string with_details(std::string message, const Members& members) {
+  const auto* details = members.find({"details"});
+  if (details == nullptr || !details->is_object()) return message;
+  const Members said(*details);
+  const auto command = said.text({"command"});
+  return command.empty() ? message : said.text({"title"}) + ": " + command;
+}
+
 /// Returns the report of a notification. Older agents have only its text.
 Report notice_report(const Members& members) {
   const auto type = members.text({"notification_type"});
@@ -324,7 +336,7 @@ Report notice_report(const Members& members) {
   };
   if (type == "permission_prompt" || type == "ToolPermission" ||
       (type.empty() && says("permission")))
-    return make(ReportKind::wait, "approval", message);
+    return make(ReportKind::wait, "approval", with_details(message, members));
   if (type == "elicitation_dialog" || type == "agent_needs_input")
     return make(ReportKind::wait, "input", message);
   if (type == "elicitation_complete" || type == "elicitation_response")

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "api/page.h"
 #include "terminal/output.h"
@@ -42,6 +43,20 @@ std::string title_in(const json& document) {
   // Of a session without a prompt the title is its agent and its folder.
   if (folder == "–" || title.ends_with(" in " + folder)) return title;
   return folder + (title == "–" ? "" : ": " + title);
+}
+
+void print_identity(const json& document) {
+  std::set<std::string> known{"–", shown(document, "sessionId")};
+  const auto title = shown(document, "title");
+  if (title != shown(document, "agent") && title != shown(document, "task") &&
+      known.insert(title).second)
+    print_fact("title", title);
+  for (const auto& [name, field] : {std::pair{"folder", "directory"},
+                                    {"agent", "agent"},
+                                    {"task", "task"},
+                                    {"parent", "parentSessionId"}}) {
+    if (const auto text = shown(document, field); known.insert(text).second) print_fact(name, text);
+  }
 }
 
 std::string call_in(const json& tool) {

@@ -36,6 +36,10 @@ void print_fact(const char* name, const std::string& text);
 /// The id of a session in a table: a short one on a terminal, where commands take it as well.
 [[nodiscard]] std::string id_in(const nlohmann::json& row);
 
+/// Prints title, folder, agent, task and parent of a progress document. A text that stands above
+/// already, as the session's id or in another line, is left out.
+void print_identity(const nlohmann::json& document);
+
 // Of a progress document: its end, or its state.
 [[nodiscard]] std::string condition_of(const nlohmann::json& document);
 /// The reason of that state, also of a row or an alert. Of a wait that ends: when that is in the

@@ -86,7 +86,7 @@ class ActivityTest(unittest.TestCase):
         self.assertEqual(self.run_it("--is", "idle,waiting").returncode, FAILED)
         said = self.run_it("--is", "working")
         self.assertEqual(said.returncode, DONE)
-        self.assertRegex(said.stdout, r"^working  works  Last progress: ")
+        self.assertRegex(said.stdout, r"^working  works  coder  Last progress: ")
         self.assertEqual(self.run_it("--is", "asleep").returncode, USAGE)
         self.assertEqual(self.run_it("--not", "stuck,quiet").returncode, DONE)
         self.assertEqual(self.run_it("--not", "working,stuck").returncode, FAILED)

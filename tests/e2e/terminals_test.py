@@ -128,10 +128,30 @@ class FiveTerminals(unittest.TestCase):
         self.ask("POST", "/api/autonomous/sessions/boom/events", {"kind": "end", "outcome": "failed"})
         self.titles(1, "boom: ")
 
+    def test_a_permission_names_its_tool_and_not_the_command(self):
+        """By each agent's own event, and without the one that comes before a call."""
+        command = {"tool_name": "run_it", "tool_input": {"command": "make --private"}}
+        for agent, tool, events in (
+                ("claude-code", "run_it", [{"hook_event_name": "PermissionRequest", **command}]),
+                ("codex", "run_it", [{"hook_event_name": "PermissionRequest", **command}]),
+                ("gemini-cli", "run_it", [{"hook_event_name": "BeforeTool", **command}, {
+                    "hook_event_name": "Notification", "notification_type": "ToolPermission", "message": "Tool Confirm Shell Command requires execution",
+                    "details": {"type": "exec", "title": "Confirm Shell Command", "command": "make --private"}}]),
+                ("copilot-cli", "run_it", [{"hookName": "permissionRequest", "toolName": "run_it", "toolInput": {"command": "make --private"}}])):
+            for event in events:
+                self.ask("POST", f"/api/hooks/{agent}", {"session_id": f"of-{agent}", "cwd": f"/home/ann/{agent}"} | event)
+            message, _ = self.message(agent)
+            self.assertIn("asks for permission", message["title"])
+            self.assertIn(f"for approval: {tool}", message["message"], agent)
+            self.assertNotIn("private", json.dumps(message), agent)
+            self.assertIn("make --private", json.dumps(self.ask("GET", f"/api/autonomous/progress/of-{agent}")), agent)
+
     def test_opencode_is_known_by_its_folder(self):
         for kind, more in (("chat.message", {"text": "Repair it"}), ("permission.asked", {"id": "per_1", "permission": "bash", "patterns": ["make"]})):
             self.ask("POST", "/api/hooks/opencode", {"type": kind, "properties": {"sessionID": "ses_1"} | more, "cwd": "/home/ann/shop"})
-        self.titles(1, "shop: opencode asks for permission")
+        message, _ = self.message("shop")
+        self.assertEqual(message["title"], "shop: opencode asks for permission")
+        self.assertIn("for approval: bash", message["message"])
 
 
 if __name__ == "__main__":

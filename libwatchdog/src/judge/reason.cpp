@@ -376,12 +376,30 @@ std::string reason_of(const Health& health, const History& history, const Policy
 
 namespace {
 
+/// The tool before the colon of `Bash: make`; empty: the text does not begin with one word.
+std::string_view tool_before_colon(std::string_view text) {
+  constexpr std::size_t name_bytes_max = 64;
+  constexpr auto of_names = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+  const auto colon = text.find(": ");
+  if (colon == text.npos || colon > name_bytes_max) return {};
+  const auto word = text.substr(0, colon);
+  return word.find_first_not_of(of_names) == word.npos ? word : std::string_view();
+}
+
+/// The tool that a person is asked about; empty: not known. Some agents do not say which call they
+/// mean, so the only open one is meant.
+std::string asked_tool(const Notes& notes, const std::vector<OpenCall>& open_calls) {
+  const auto asked = std::ranges::find(open_calls, notes.wait_call, &OpenCall::seq);
+  if (asked != open_calls.end()) return asked->name.str();
+  if (notes.waiting_for != wait_reports::approval) return {};
+  if (const auto tool = tool_before_colon(notes.wait_why); !tool.empty()) return std::string(tool);
+  return open_calls.size() == 1 ? open_calls.front().name.str() : std::string();
+}
+
 /// Without the name of the call, which the reason says.
 std::string_view wait_text(const Notes& notes, const std::vector<OpenCall>& open_calls) {
   std::string_view text = notes.wait_why;
-  const auto asked = std::ranges::find(open_calls, notes.wait_call, &OpenCall::seq);
-  if (asked == open_calls.end()) return text;
-  const auto said = asked->name.str() + ": ";
+  const auto said = asked_tool(notes, open_calls) + ": ";
   if (text.starts_with(said)) text.remove_prefix(said.size());
   return text;
 }
@@ -418,8 +436,7 @@ void leave_texts_out(Notes& notes, const std::vector<OpenCall>& open_calls) {
   if (notes.idle_why.starts_with(idle_reports::failed)) notes.idle_why = idle_reports::failed;
   if (notes.idle_why.starts_with(idle_reports::goes_on)) notes.idle_why.clear();
   if (notes.waiting_for == backend || notes.waiting_for.empty()) return;
-  const auto asked = std::ranges::find(open_calls, notes.wait_call, &OpenCall::seq);
-  notes.wait_why = asked == open_calls.end() ? std::string() : asked->name.str();
+  notes.wait_why = asked_tool(notes, open_calls);
   if (std::ranges::find(wait_reports::all, notes.waiting_for) == std::end(wait_reports::all))
     notes.waiting_for = "something that it named";
 }
