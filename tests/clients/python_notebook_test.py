@@ -72,13 +72,18 @@ print((await wait_async("{self.session}"))["lifecycle"])""")
         for number in range(3):
             cell = f'def work(reporter):\n    reporter.flush()\n    1 / 0\nreporter = Reporter("{self.session}-{number}", interval_s=0.1)\nwork(reporter)'
             self.assertEqual(self.run_cell(cell)[1], "ZeroDivisionError")
-        printed, _ = self.run_cell("""
+        printed, error = self.run_cell(f"""
 import gc, threading, time
 from watchdog_client import _senders
-gc.collect()
-print([thread.name for thread in threading.enumerate()].count("watchdog"))
-print(sorted(one.session[-1] for sender in _senders.values() for one in sender.open))""")
-        self.assertEqual(printed, "1\n['2']\n")
+def alive():
+    gc.collect()
+    threads = [thread.name for thread in threading.enumerate()].count("watchdog")
+    return threads, sorted(one.session[-1] for sender in list(_senders.values()) for one in list(sender.open))
+until = time.monotonic() + {PATIENCE_S}
+while alive() != (1, ["2"]) and time.monotonic() < until:
+    time.sleep(0.05)
+print(alive())""")
+        self.assertEqual((printed, error), ("(1, ['2'])\n", None))
         self.run_cell("reporter.completed()\nreporter.flush()")
 
 
