@@ -83,7 +83,10 @@ std::string_view awaited_command(const History& history) {
   if (history.lifecycle != Lifecycle::waiting || notes.waiting_for != wait_reports::approval)
     return {};
   const auto& calls = *history.open_calls;
-  const auto asked = std::ranges::find(calls, notes.wait_call, &OpenCall::seq);
+  // Questions of some agents name no call. Then the only open one is meant.
+  const bool is_only = notes.wait_call == 0 && calls.size() == 1;
+  const auto asked =
+      is_only ? calls.begin() : std::ranges::find(calls, notes.wait_call, &OpenCall::seq);
   if (asked == calls.end() || purpose_of_tool(asked->name) != ToolPurpose::command) return {};
   const auto is_other = [&](const OpenCall& call) { return call.seq != asked->seq; };
   return std::ranges::none_of(calls, is_other) ? std::string_view(asked->notes->command)
