@@ -72,16 +72,27 @@ std::string short_text(std::string text) {
   return text.size() > label_bytes_max ? std::string() : std::move(text);
 }
 
+/// Returns the session of an agent within Codex, as its hooks and the proxy name it: every agent is
+/// a thread, and the first one has the session's id.
+std::string session_of_thread(const std::string& session, const std::string& thread) {
+  if (thread.empty() || thread == session) return as_session_id(thread);
+  return as_session_id(session + ":" + thread);
+}
+
 void read_codex_meta(TranscriptCollector& collector, TranscriptState& state, const json& payload) {
   if (!state.own.empty()) return;  // of the session that it was forked from
-  state.own = as_session_id(text_in(payload, "id"));
-  if (state.own.empty()) return;
+  const auto thread = text_in(payload, "id");
+  if (as_session_id(thread).empty()) return;
   state.begins_ms = collector.at().time_since_epoch().count();
   const auto& spawn = member(member(member(payload, "source"), "subagent"), "thread_spawn");
   auto parent = text_in(spawn, "parent_thread_id");
   if (parent.empty() && member(payload, "source").is_object())
     parent = text_in(payload, "parent_thread_id");
-  state.parent = as_session_id(std::move(parent));
+  // Older versions do not name the session beside the thread.
+  auto session = text_in(payload, "session_id");
+  if (session.empty()) session = parent;
+  state.own = parent.empty() ? as_session_id(thread) : session_of_thread(session, thread);
+  state.parent = session_of_thread(session, parent);
   auto& conversation = collector.conversation(state.own, state.parent);
   conversation.cwd = short_text(text_in(payload, "cwd"));
 }

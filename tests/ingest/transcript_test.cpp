@@ -172,6 +172,41 @@ TEST(Transcript, of_a_subagent_is_a_session_below) {
   EXPECT_EQ(kinds, run);
 }
 
+/// The session and its parent that the first lines of a thread of Codex name.
+std::pair<std::string, std::string> sessions_of_thread(const std::string& meta) {
+  Transcript transcript(TranscriptAgent::codex);
+  const auto line = [](const std::string& type, const std::string& payload) {
+    return R"({"timestamp":"2026-11-22T10:00:00.000Z","type":")" + type + R"(","payload":)" +
+           payload + "}";
+  };
+  EXPECT_TRUE(transcript.read(line("session_meta", meta), transcript_now));
+  const auto batches = transcript.read(
+      line("event_msg", R"({"type":"user_message","message":"look around"})"), transcript_now);
+  if (!batches || batches->empty()) return {};
+  return {batches->front().session, batches->front().spec.parent};
+}
+
+TEST(Transcript, of_a_subagent_of_codex_names_it_as_its_hooks_do) {
+  using Names = std::pair<std::string, std::string>;
+  EXPECT_EQ(sessions_of_thread(R"({"session_id":"root","id":"root","source":"exec"})"),
+            Names("root", ""));
+  // Codex 0.171.
+  EXPECT_EQ(
+      sessions_of_thread(
+          R"({"session_id":"root","id":"child","parent_thread_id":"root","source":{"subagent":{"thread_spawn":{"parent_thread_id":"root"}}}})"),
+      Names("root:child", "root"));
+  EXPECT_EQ(
+      sessions_of_thread(
+          R"({"session_id":"root","id":"grandchild","source":{"subagent":{"thread_spawn":{"parent_thread_id":"child"}}}})"),
+      Names("root:grandchild", "root:child"));
+  EXPECT_EQ(
+      sessions_of_thread(
+          R"({"id":"child","source":{"subagent":{"thread_spawn":{"parent_thread_id":"root"}}}})"),
+      Names("root:child", "root"))
+      << "an older version";
+  EXPECT_EQ(sessions_of_thread(R"({"id":"alone","source":"cli"})"), Names("alone", ""));
+}
+
 TEST(Transcript, has_the_quota_with_its_end) {
   Transcript transcript(TranscriptAgent::claude_code);
   std::optional<WallTime> until;
