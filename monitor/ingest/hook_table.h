@@ -112,7 +112,9 @@ inline constexpr Row rows[] = {
     // GitHub Copilot CLI alone (docs.github.com, CLI hooks reference); its other events have the
     // names of Claude Code's.
     {"ErrorOccurred", Meaning::stop_error},
-    {"permissionRequest", Meaning::wait},
+    // Comes before each call, also of a run that may use all tools: `Notification` says that a
+    // person is asked.
+    {"permissionRequest", Meaning::nothing},
     // Any other agent
     {"session_start", Meaning::begin},
     {"prompt", Meaning::prompt},

@@ -63,13 +63,10 @@ constexpr std::array cursor_events{
 };
 // Names with a capital letter: then Copilot CLI names the event in what it sends.
 constexpr std::array copilot_events{
-    SetupEvent{"SessionStart"}, SetupEvent{"UserPromptSubmit"},
-    SetupEvent{"PreToolUse"},   SetupEvent{"PermissionRequest"},
-    SetupEvent{"PostToolUse"},  SetupEvent{"PostToolUseFailure"},
-    SetupEvent{"Notification"}, SetupEvent{"SubagentStart"},
-    SetupEvent{"SubagentStop"}, SetupEvent{"PreCompact"},
-    SetupEvent{"Stop"},         SetupEvent{"ErrorOccurred"},
-    SetupEvent{"SessionEnd"},
+    SetupEvent{"SessionStart"}, SetupEvent{"UserPromptSubmit"}, SetupEvent{"PreToolUse"},
+    SetupEvent{"PostToolUse"},  SetupEvent{"Notification"},     SetupEvent{"PostToolUseFailure"},
+    SetupEvent{"SubagentStop"}, SetupEvent{"SubagentStart"},    SetupEvent{"PreCompact"},
+    SetupEvent{"Stop"},         SetupEvent{"SessionEnd"},       SetupEvent{"ErrorOccurred"},
 };
 
 constexpr std::array<std::string_view, 1> claude_programs{"claude"}, codex_programs{"codex"},
