@@ -423,18 +423,19 @@ def client_limits(program):
     limits = json.loads(program("doctor", "--upstream", "http://127.0.0.1:9", "--json", status=(4,)))["clientLimits"]
     counts = {"headers": "until the answer's head", "bytes": "between two bytes", "events": "between two parsed events", "total": "the whole answer"}
     complete("what limits count", {one["counts"] for one in limits}, counts)
-    rows = [(one["client"], one["name"], f"{one['defaultMs'] // 1000} s", counts[one["counts"]], one["proxy"], one["setting"])
-            for one in limits]
+    rows = [(one["client"], one["name"], f"{one['defaultMs'] // 1000} s", counts[one["counts"]], one["proxy"], one["setting"],
+             one["measured"] or "not measured") for one in limits]
     resets = {"unknown": "unknown", "nothing": "no", "progress": "yes, by each"}
     tools = [(one["client"], code(one["setting"]) if " " not in one["setting"] else one["setting"], f"{one['defaultMs'] // 1000:,} s", one["then"],
               resets[one["resetBy"]]) for one in json.loads(program("doctor", "--json"))["toolLimits"]]
     return NOTICE + f"""# Time limits of clients
 
-These are the limits that clients have by default, and what the proxy does about each. They come from the clients' sources and
-manuals of August 2026; those of Codex and Claude Code were measured with the programs in November 2026. Newer versions may differ. `watchdog-monitor doctor` prints the same table.
+These are the limits that clients have by default, and what the proxy does about each. Most come from the clients' sources and
+manuals of August 2026. The last column names the version with which the limit and the way through the proxy were measured. `scripts/agents --coding --slow`
+measures them again. Newer versions may differ. `watchdog-monitor doctor` prints the same table.
 [Keep-alives](../explanation/keep-alives.md) explains how a limit is avoided.
 
-{table(("Client", "Limit", "Default", "It counts the time", "Through the proxy", "Setting"), rows)}
+{table(("Client", "Limit", "Default", "It counts the time", "Through the proxy", "Setting", "Measured with"), rows)}
 ## MCP clients
 
 These limits end calls of tools, or the start of a tool server. `watchdog-monitor doctor` shows those of the clients on your machine with

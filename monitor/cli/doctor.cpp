@@ -276,7 +276,12 @@ std::string as_json(const Url& server, const Diagnosis& of) {
   for (const auto& limit : client_limits()) {
     out.open_object().field("client", limit.client).field("name", limit.name);
     out.field("counts", name_of(limit.of)).field("defaultMs", limit.usual.count());
-    out.field("setting", limit.setting).field("proxy", defused_by(limit)).close_object();
+    out.field("setting", limit.setting).field("proxy", defused_by(limit)).key("measured");
+    if (limit.measured.empty())
+      out.value(nullptr);
+    else
+      out.value(limit.measured);
+    out.close_object();
   }
   out.close_array().key("advice").open_array();
   for (const auto& line : advice_for(of)) out.value(line);

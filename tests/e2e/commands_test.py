@@ -450,6 +450,9 @@ class WithAMonitor(unittest.TestCase):
         found = json.loads(said.stdout)
         self.assertEqual((found["url"], found["kind"], found["reachable"]), (self.where[1], "unknown", True))
         self.assertIn("bodyTimeout", [limit["name"] for limit in found["clientLimits"]])
+        measured = {limit["client"]: limit["measured"] for limit in found["clientLimits"]}
+        self.assertRegex(measured["Codex"], r"^Codex \d+\.\d+")
+        self.assertIsNone(measured["LangChain"])
         said = run("doctor", "--upstream", self.where[1])
         self.assertEqual(said.returncode, DONE)
         for words in ("prompt progress", "What to change", "stream_chunk_timeout"):

@@ -17,8 +17,8 @@ constexpr Millis of_seconds(std::int64_t count) {
 
 constexpr std::string_view nothing_resets_it = "nothing resets it: raise it";
 
-// As found in the clients' sources and documentation in August 2026. Those of Codex 0.171 and
-// Claude Code 2.1.197 were measured with the programs in November 2026.
+// As found in the clients' sources and documentation in August 2026; those that name a version were
+// measured with it in November 2026.
 constexpr ClientLimit known_limits[] = {
     {"Cline",
      "Ollama request timeout, since August 2026",
@@ -49,19 +49,25 @@ constexpr ClientLimit known_limits[] = {
      LimitOf::headers,
      of_seconds(300),
      "provider.<name>.options.headerTimeout",
-     {"opencode"}},
+     {"opencode"},
+     {},
+     "opencode 1.18.33"},
     {"opencode",
      "chunkTimeout",
      LimitOf::bytes,
      of_seconds(300),
      "provider.<name>.options.chunkTimeout",
-     {"opencode"}},
+     {"opencode"},
+     {},
+     "opencode 1.18.33"},
     {"gemini-cli",
      "headers timeout",
      LimitOf::headers,
      of_seconds(60),
      "none (fixed in its fetch.ts)",
-     {"geminicli", "gemini-cli"}},
+     {"geminicli", "gemini-cli"},
+     {},
+     "Gemini CLI 0.61.0"},
     {"gemini-cli",
      "body timeout",
      LimitOf::bytes,
@@ -74,13 +80,16 @@ constexpr ClientLimit known_limits[] = {
      of_seconds(300),
      "model_providers.<name>.stream_idle_timeout_ms",
      {"codex"},
-     "events of the proxy that Codex passes over reset it"},
+     "events of the proxy that Codex passes over reset it",
+     "Codex 0.171.0"},
     {"Claude Code",
      "limit until the answer's head",
      LimitOf::headers,
      of_seconds(300),
      "none (fixed)",
-     {"claude-cli", "claude-code"}},
+     {"claude-cli", "claude-code"},
+     {},
+     "Claude Code 2.1.197"},
     // Its `ping` events do not count, and less than 300 s is not obeyed.
     {"Claude Code",
      "CLAUDE_STREAM_IDLE_TIMEOUT_MS",
@@ -88,7 +97,8 @@ constexpr ClientLimit known_limits[] = {
      of_seconds(300),
      "environment CLAUDE_STREAM_IDLE_TIMEOUT_MS",
      {"claude-cli", "claude-code"},
-     nothing_resets_it},
+     nothing_resets_it,
+     "Claude Code 2.1.197"},
     {"Claude Code",
      "API_TIMEOUT_MS",
      LimitOf::headers,

@@ -21,8 +21,8 @@ enum class LimitOf : std::uint8_t {
   total     ///< all of it
 };
 
-/// A client's limit as its sources or documentation have it. A plain value; the texts live as long
-/// as the program.
+/// A client's limit as its sources or documentation have it, or as measured. A plain value; the
+/// texts live as long as the program.
 struct ClientLimit {
   std::string_view client;  ///< Name of the client.
   std::string_view name;    ///< Its name in the client or its documentation.
@@ -33,6 +33,9 @@ struct ClientLimit {
   std::array<std::string_view, 4> agents{};
   /// The effect of the proxy's keep-alives, if it is another than on most limits of that kind.
   std::string_view effect{};
+  /// The program and version with which the limit, and its way through the proxy, were measured;
+  /// empty: they were not.
+  std::string_view measured{};
 };
 
 /// Those that are known, the more particular ones first.
