@@ -223,13 +223,13 @@ class CopilotCli(Agent):
             self.environment["COPILOT_PROVIDER_HEADERS"] = f"X-Watchdog-Session: {self.session}"
         self.shared(self.home / "cache" / "copilot")
         self.write(".copilot/config.json", {"trusted_folders": [str(self.project)], "banner": "never"})
-        self.telemetry("copilot-cli")
+        self.telemetry("copilot")
         if self.hooked:
             self.hooks("copilot-cli")
 
     def command(self, prompt, interactive):
         program = next(self.packages.glob("@github/copilot-linux-*/copilot"))
-        trust = [] if self.asks else ["--allow-all-tools"]
+        trust = [] if self.asks else ["--allow-all-tools", "--allow-all-paths"]
         return [program, *trust, "--no-auto-update", *self.again("--session-id", "--resume"), "-i" if interactive else "-p", prompt]
 
 

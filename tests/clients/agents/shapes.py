@@ -75,7 +75,7 @@ def names_of(value):
             found.add("event " + value.get("value", {}).get("stringValue", ""))
     if "spanId" in value and "name" in value:
         found.add("span " + value["name"])
-    if any(kind in value for kind in ("sum", "gauge", "histogram")):
+    if "name" in value and any(kind in value for kind in ("sum", "gauge", "histogram")):
         found.add("metric " + value["name"])
     return found
 

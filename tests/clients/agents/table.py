@@ -80,6 +80,7 @@ CANNOT_KNOW = {
     "codex/hooks/quota": "Codex has no hook for a request that failed",
     "codex/hooks/refused": "Codex has no hook for a request that failed",
     "*/proxy/ctrl-c": "the end of a process does not say who ended it",
+    "copilot/hooks/ctrl-c": "Copilot CLI says `complete` for an end by Ctrl-C as well, and exits with 0",
     "gemini/hooks/ctrl-c": "Gemini CLI gives the same reason for each end of a session",
     "gemini/*/subagent": "Gemini CLI names no subagent, neither in hooks nor in requests",
     "gemini/transcripts/*": "the monitor does not read its transcripts",

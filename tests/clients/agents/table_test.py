@@ -65,7 +65,7 @@ class Shapes(unittest.TestCase):
         recorder.keep("/v1/logs", {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"attributes": [
             {"key": "event.name", "value": {"stringValue": "tool_result"}}]}]}]}]})
         recorder.keep("/v1/traces", {"scopeSpans": [{"spans": [{"name": "chat", "spanId": "1", "attributes": [{"key": "model", "value": {}}]}]}]})
-        recorder.keep("/v1/metrics", {"metrics": [{"name": "tokens", "sum": {"dataPoints": []}}]})
+        recorder.keep("/v1/metrics", {"metrics": [{"name": "tokens", "histogram": {"dataPoints": [{"sum": 3}]}}]})
         self.assertEqual(recorder.hooks, {"Stop": {"hook_event_name", "session_id"}, "session.idle": {"sessionID"}})
         self.assertEqual(recorder.telemetry, {"event.name", "event tool_result", "span chat", "model", "metric tokens"})
 
