@@ -5,7 +5,7 @@
 boost_packages=(libboost-dev libboost-url-dev) format_packages=()
 if grep -qsx 'VERSION_CODENAME=bookworm' /etc/os-release; then boost_packages=(libboost1.81-dev) format_packages=(clang-format-14 clang-tidy-14); fi
 build_packages=(
-  ca-certificates cmake g++ "${boost_packages[@]}" libcli11-dev libcurl4-openssl-dev libpq-dev libprotozero-dev libre2-dev libspdlog-dev libsqlite3-dev libssl-dev
+  ca-certificates cmake g++ "${boost_packages[@]}" libbrotli-dev libcli11-dev libcurl4-openssl-dev libpq-dev libprotozero-dev libre2-dev libspdlog-dev libsqlite3-dev libssl-dev
   libtomlplusplus-dev libxxhash-dev libzstd-dev ninja-build nlohmann-json3-dev
   pkg-config zlib1g-dev)
 package_packages=(cmake dpkg-dev file python3-hatchling)

@@ -65,6 +65,7 @@ std::unique_ptr<Unpacker> unpacker_for(std::string_view coding) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
   if (name == "gzip" || name == "x-gzip" || name == "deflate") return std::make_unique<Inflater>();
+  if (name == "br") return brotli_unpacker();
   return name == "zstd" ? zstd_unpacker() : nullptr;
 }
 

@@ -43,11 +43,12 @@ class Unpacker {
   Fed fed_ = Fed::good;
 };
 
-/// Returns an unpacker for a `Content-Encoding`, in any case: `gzip`, `deflate`, and `zstd` where
-/// the program has it. Null: another coding, or none.
+/// Returns an unpacker for a `Content-Encoding`, in any case: `gzip`, `deflate`, and `zstd`
+/// and `br` where the program has them. Null: another coding, or none.
 [[nodiscard]] std::unique_ptr<Unpacker> unpacker_for(std::string_view coding);
 
-/// For `unpacker_for`. Null: the program was built without libzstd.
+/// For `unpacker_for`. Null: the program was built without the library.
 [[nodiscard]] std::unique_ptr<Unpacker> zstd_unpacker();
+[[nodiscard]] std::unique_ptr<Unpacker> brotli_unpacker();
 
 }  // namespace watchdog::monitor

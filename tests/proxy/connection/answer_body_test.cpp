@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/compression.h"
+#include "ingest/unpacker.h"
 #include "support/scenario.h"
 
 namespace watchdog::monitor {
@@ -140,6 +141,20 @@ TEST(AnswerBody, a_packed_answer_is_unpacked_below_an_early_head_only) {
   EXPECT_EQ(error.given, "data: {\"error\":{\"message\":\"m\"}}\n\n");
 }
 
+TEST(AnswerBody, an_answer_in_brotli_is_unpacked_where_the_program_can) {
+  if (!brotli_unpacker()) GTEST_SKIP() << "built without it";
+  const std::string packed(
+      "\x8b\x04\x80"
+      "data: {}\n\n\x03",
+      14);
+  const AnswerBody::Head head{.status = 200, .type = "text/event-stream", .coding = "br"};
+  EXPECT_EQ(AnswerBody(late(), head).obstacle(), "");
+  EXPECT_EQ(outcome_of(AnswerBody(late(), head), packed, 2).given, "data: {}\n\n");
+  const auto own = outcome_of(AnswerBody({.streams = true}, head), packed, 2);
+  EXPECT_EQ(own.given, packed);
+  EXPECT_EQ(own.read, "data: {}\n\n");
+}
+
 TEST(AnswerBody, a_packed_answer_that_breaks_off_is_not_whole) {
   const AnswerBody::Head head{.status = 200, .type = "text/event-stream", .coding = "gzip"};
   const auto packed = gzip(events);
@@ -153,7 +168,7 @@ TEST(AnswerBody, a_packed_answer_that_breaks_off_is_not_whole) {
 }
 
 TEST(AnswerBody, a_coding_that_is_not_read_is_an_obstacle_below_an_early_head) {
-  for (const auto* coding : {"br", "gzip, br", "compress"}) {
+  for (const auto* coding : {"lzma", "gzip, br", "compress"}) {
     const AnswerBody::Head head{.status = 200, .type = "text/event-stream", .coding = coding};
     EXPECT_FALSE(AnswerBody(late(), head).obstacle().empty()) << coding;
     AnswerBody own({.streams = true}, head);
@@ -182,6 +197,7 @@ TEST(AnswerBody, nothing_is_inserted_where_a_client_would_take_it_for_a_part_of_
       {own, {200, "text/event-stream", ""}, "data: {}\n", false},
       {own, {200, "text/event-stream", "gzip"}, "", false},
       {own, {200, "text/event-stream", "br"}, "", false},
+      {own, {200, "text/event-stream", "lzma"}, "", false},
       {own, {200, "text/event-stream", "identity"}, "", true},
       {own, {200, "application/json", ""}, "", false},
       {own, {200, "text/plain", ""}, "", false},

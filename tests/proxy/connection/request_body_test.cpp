@@ -45,6 +45,7 @@ TEST(RequestBody, a_body_that_is_not_read_says_why) {
   const Row rows[] = {
       {"\x28\xb5\x2f\xfd", "zstd", "compressed by zstd"},
       {"\x1b", "br", "compressed by br"},
+      {"\x1b", "lzma", "compressed by lzma, which is not read here"},
       {request, "gzip", "cannot be unpacked"},
       {packed.substr(0, packed.size() - 9), "gzip", "cannot be unpacked"},
       {packed, "gzip, gzip", "compressed by gzip, gzip"},
