@@ -2,11 +2,15 @@
 
 #include <spdlog/spdlog.h>
 
+#include <set>
+#include <variant>
+
 #include "api/access.h"
 #include "cli/key_file.h"
 #include "cli/listen_config.h"
 #include "llm/model_request.h"
 #include "process/process_sample.h"
+#include "proxy/connection/model_api.h"
 #include "proxy/sessions/attribution.h"
 
 namespace watchdog::monitor {
@@ -57,6 +61,20 @@ std::optional<CancelRequest> cancel_of(const ExchangeBegan& began,
   return cancelled.find(from.session);
 }
 
+/// Warns once of each API that passes unread: without a session's name nothing else shows it.
+/// For the proxy's thread alone.
+class UnreadWarnings {
+ public:
+  void note(const Observation& observation) {
+    const auto* began = std::get_if<ExchangeBegan>(&observation.what);
+    const auto* api = began ? unread_api_of(began->method, began->target) : nullptr;
+    if (api && warned_.insert(api).second) spdlog::warn("{}", words_of(*api));
+  }
+
+ private:
+  std::set<const UnreadApi*> warned_;
+};
+
 }  // namespace
 
 PassThrough::~PassThrough() {
@@ -102,7 +120,9 @@ Result<std::unique_ptr<PassThrough>> PassThrough::start(
              return variable_of(static_cast<pid_t>(process.pid), "WATCHDOG_SESSION");
            },
        .listener =
-           [observation_writer = made->observation_writer_.get()](Observation observation) {
+           [observation_writer = made->observation_writer_.get(),
+            warnings = UnreadWarnings()](Observation observation) mutable {
+             warnings.note(observation);
              observation_writer->add(std::move(observation));
            }});
   if (!proxy) return proxy.error();

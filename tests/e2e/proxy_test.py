@@ -378,6 +378,13 @@ class ProxyTest(unittest.TestCase):
             time.sleep(0.05)
         self.assertNotIn("tool_call", shown)
 
+    def test_an_api_that_passes_unread_is_named(self):
+        self.begin(lambda connection, head, body: respond(connection, b"{}"))
+        for headers in (b"", b"X-Watchdog-Session: own\r\n"):
+            self.assertEqual(self.response(post(b"/api/v1/chat", CHAT, headers))[0], 200)
+        self.eventually(lambda: "/api/v1/chat of LM Studio pass through unread" in self.events("own"))
+        self.assertEqual(self.log().count("/api/v1/chat of LM Studio pass through unread"), 1)
+
     def test_a_websocket_that_the_server_refuses_is_an_answer(self):
         self.begin(lambda connection, head, body: connection.sendall(
             b"HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\n{}"))

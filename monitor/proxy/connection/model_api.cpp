@@ -1,13 +1,31 @@
 #include "proxy/connection/model_api.h"
 
+#include <algorithm>
+
 #include "text/json_writer.h"
 
 namespace watchdog::monitor {
+namespace {
+
+constexpr UnreadApi unread_apis[] = {
+    {"/api/v1/chat", "LM Studio"},
+    {"/api/v1/generate", "KoboldCpp"},
+    {"/api/extra/generate/stream", "KoboldCpp"},
+    {"/generate", "TGI or SGLang"},
+    {"/generate_stream", "TGI"},
+};
+
+std::string_view path_of(std::string_view target) noexcept {
+  auto path = target.substr(0, target.find('?'));
+  while (path.ends_with('/')) path.remove_suffix(1);
+  return path;
+}
+
+}  // namespace
 
 ModelApi api_of(std::string_view method, std::string_view target) noexcept {
   if (method != "POST") return ModelApi::other;
-  auto path = target.substr(0, target.find('?'));
-  while (path.ends_with('/')) path.remove_suffix(1);
+  const auto path = path_of(target);
   if (path.ends_with("/chat/completions")) return ModelApi::openai_chat;
   if (path.ends_with("/completions")) return ModelApi::openai_completions;
   if (path.ends_with("/responses")) return ModelApi::openai_responses;
@@ -20,6 +38,19 @@ ModelApi api_of(std::string_view method, std::string_view target) noexcept {
   if (path.ends_with(":generateContent") || path.ends_with(":streamGenerateContent"))
     return ModelApi::gemini;
   return ModelApi::other;
+}
+
+const UnreadApi* unread_api_of(std::string_view method, std::string_view target) noexcept {
+  if (method != "POST") return nullptr;
+  const auto* found = std::ranges::find_if(
+      unread_apis, [path = path_of(target)](const auto& api) { return path == api.path; });
+  return found == std::end(unread_apis) ? nullptr : found;
+}
+
+std::string words_of(const UnreadApi& api) {
+  return "requests to " + std::string(api.path) + " of " + std::string(api.server) +
+         " pass through unread: their prompts, answers and errors are not seen, and no keep-alive "
+         "is sent. Set the client to the server's OpenAI API, /v1/chat/completions";
 }
 
 bool streams_by_target(ModelApi api, std::string_view target) noexcept {

@@ -26,6 +26,16 @@ enum class ModelApi : std::uint8_t {
 
 /// By method and path, with or without `/v1`; a query does not matter.
 [[nodiscard]] ModelApi api_of(std::string_view method, std::string_view target) noexcept;
+/// A server's own way to generate, which the proxy does not read.
+struct UnreadApi {
+  std::string_view path;
+  std::string_view server;
+};
+/// Returns the one that a request uses; null: another request. It lives for ever.
+[[nodiscard]] const UnreadApi* unread_api_of(std::string_view method,
+                                             std::string_view target) noexcept;
+/// Returns what to say of it, for people.
+[[nodiscard]] std::string words_of(const UnreadApi& api);
 /// The Gemini API says in the path, not in the body, that it streams, and from which model. A
 /// stream without `alt=sse` is one JSON array, which counts as an answer in one piece.
 [[nodiscard]] bool streams_by_target(ModelApi api, std::string_view target) noexcept;

@@ -44,6 +44,7 @@ void ProxyConnection::pass_on(bool whole) {
   now.server = &proxy_->server_for(named);
   if (!body.unread.empty() && named.empty() && proxy_->routes_by_model())
     body.unread += "; nor is its model, so it went to " + now.server->upstream.url.text();
+  if (const auto* api = unread_api_of(now.method, now.target)) body.unread = words_of(*api);
   auto parameters = body.parameters;
   if (now.knows_streams) parameters.stream = now.streams;
   if (body.takes_members && now.streams) changed = asking_for_progress(body.progress);

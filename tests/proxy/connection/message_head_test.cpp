@@ -160,6 +160,25 @@ TEST(ModelApi, IsKnownByMethodAndPath) {
   EXPECT_EQ(api_of("GET", "/v1/models"), ModelApi::other);
 }
 
+TEST(ModelApi, OwnApisOfServersAreNamed) {
+  const auto named = [](std::string_view method, std::string_view target) {
+    const auto* api = unread_api_of(method, target);
+    return api == nullptr ? std::string_view() : api->server;
+  };
+  EXPECT_EQ(named("POST", "/api/v1/chat"), "LM Studio");
+  EXPECT_EQ(named("POST", "/api/v1/generate?x=1"), "KoboldCpp");
+  EXPECT_EQ(named("POST", "/api/extra/generate/stream/"), "KoboldCpp");
+  EXPECT_EQ(named("POST", "/generate"), "TGI or SGLang");
+  EXPECT_EQ(named("POST", "/generate_stream"), "TGI");
+  EXPECT_EQ(named("GET", "/generate"), "");
+  for (const auto* target : {"/api/v0/chat/completions", "/api/generate", "/api/chat",
+                             "/v1/completions", "/api/v1/models", "/other/generate", "/"}) {
+    EXPECT_EQ(named("POST", target), "") << target;
+  }
+  const auto words = words_of(*unread_api_of("POST", "/api/v1/chat"));
+  EXPECT_NE(words.find("/api/v1/chat of LM Studio"), std::string::npos) << words;
+}
+
 TEST(ModelApi, GeminiSaysInThePathWhatOthersSayInTheBody) {
   const auto streams = [](const char* target) {
     return streams_by_target(api_of("POST", target), target);
