@@ -25,10 +25,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t arguments_bytes_max = 64U << 10U;
-constexpr std::string_view passers_on[] = {"ssh",    "sshd",    "docker-proxy", "rootlessport",
-                                           "nginx",  "haproxy", "caddy",        "envoy",
-                                           "socat",  "kubectl", "slirp4netns",  "pasta",
-                                           "conmon", "traefik", "cloudflared",  "tailscaled"};
+constexpr std::string_view passers_on[] = {
+    "ssh",    "sshd",    "docker-proxy", "rootlessport", "nginx",       "haproxy",
+    "caddy",  "envoy",   "socat",        "kubectl",      "slirp4netns", "pasta",
+    "conmon", "traefik", "cloudflared",  "tailscaled",   "litellm"};
 
 std::string beginning_of(const fs::path& path, std::size_t bytes_max) {
   std::string text(bytes_max, '\0');

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -370,6 +371,16 @@ TEST(ProcessSample, the_process_behind_a_port_is_found_with_what_it_uses) {
       << "another one has its number";
   EXPECT_FALSE(process_behind({.host = "192.0.2.1", .port = url.port})) << "not this machine's";
   EXPECT_FALSE(process_behind({.host = "127.0.0.1", .port = "1"}));
+}
+
+TEST(ProcessSample, a_gateway_is_not_taken_for_the_server_behind_it) {
+  const ModelServer server(test::be_unknown);
+  ASSERT_TRUE(process_behind(url_of(server)));
+  std::array<char, 16> name{};
+  prctl(PR_GET_NAME, name.data());
+  prctl(PR_SET_NAME, "litellm");
+  EXPECT_FALSE(process_behind(url_of(server)));
+  prctl(PR_SET_NAME, name.data());
 }
 
 TEST(ProcessSample, of_those_that_share_a_socket_the_oldest_serves_whatever_its_number) {
