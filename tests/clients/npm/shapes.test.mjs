@@ -8,7 +8,7 @@ import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
-import { constants, createGzip } from 'node:zlib';
+import { constants, createBrotliCompress, createGzip } from 'node:zlib';
 import * as clients from './clients.mjs';
 import { ModelBackend } from './model_backend.mjs';
 import { Monitor } from './monitor.mjs';
@@ -32,12 +32,19 @@ const shapes = {
   'no type': { type: null },
   'a type in capitals': { type: 'Text/Event-Stream' },
   'application/json': { type: 'application/json' },
-  gzip: { packed: true },
+  gzip: { packed: 'gzip' },
+  brotli: { packed: 'br' },
   'events with ids': { shape: numbered },
   'carriage returns': { shape: (event) => event.replaceAll('\n', '\r\n') },
   'comments of the server': { shape: (event) => (event.startsWith('{') ? event : `: ping\n\n${event}`) },
   'byte by byte': { bytewise: true },
 };
+const packers = {
+  gzip: () => createGzip({ flush: constants.Z_SYNC_FLUSH }),
+  br: () => createBrotliCompress({ flush: constants.BROTLI_OPERATION_FLUSH }),
+};
+/** Others would get the packed bytes of a server that did not ask what they can read. */
+const unpacks = (client, shape) => shape !== 'brotli' || !raw[client] || client.startsWith('curl');
 const times = ['at once', 'late', 'with a pause'];
 
 /** A gateway in front of a model's server: `/SHAPE/TIME/…` gives the server's stream in that shape. */
@@ -79,8 +86,8 @@ class Gateway {
     const [first, second] = [Math.floor(events.length / 2), events.length];
     if (time === 'late') await setTimeout(pause);
     if (type) response.setHeader('Content-Type', type);
-    if (packed) response.setHeader('Content-Encoding', 'gzip');
-    const packer = packed ? createGzip({ flush: constants.Z_SYNC_FLUSH }) : null;
+    if (packed) response.setHeader('Content-Encoding', packed);
+    const packer = packed ? packers[packed]() : null;
     packer?.pipe(response);
     response.flushHeaders();
     for (let at = 0; at < second; at += 1) {
@@ -112,22 +119,26 @@ async function bytes(base) {
   return bare(answer.status, await answer.text());
 }
 
-/** One process asks by all clients that are no packages of npm. */
+/** A process that asks by clients that are no packages of npm. */
 class RawClients {
   #waiting = new Map();
   #asked = 0;
-  #process = spawn('/usr/bin/python3', [new URL('raw_clients.py', import.meta.url).pathname], { stdio: ['pipe', 'pipe', 'inherit'] });
+  #process;
 
-  constructor() {
+  constructor(...command) {
+    this.#process = spawn(...command, { stdio: ['pipe', 'pipe', 'inherit'], cwd: new URL('.', import.meta.url) });
     createInterface(this.#process.stdout).on('line', (line) => {
-      const { id, status, text } = JSON.parse(line);
-      this.#waiting.get(id)(bare(status, text));
+      const [id, status, text] = line.split('\t');
+      this.#waiting.get(id)(bare(Number(status), Buffer.from(text, 'base64').toString()));
+    });
+    this.#process.on('exit', () => {
+      for (const resolve of this.#waiting.values()) resolve([0, 'the client ended']);
     });
   }
 
   ask(client, base) {
-    const id = ++this.#asked;
-    this.#process.stdin.write(`${JSON.stringify({ id, client, url: `${base}/v1/chat/completions`, body })}\n`);
+    const id = `${++this.#asked}`;
+    this.#process.stdin.write(`${[id, client, `${base}/v1/chat/completions`, body].join('\t')}\n`);
     return new Promise((resolve) => { this.#waiting.set(id, resolve); });
   }
 
@@ -137,11 +148,15 @@ class RawClients {
   }
 }
 
-const raw = new RawClients();
-const rawClients = ['http.client', 'httpx', 'requests', 'aiohttp', 'curl', 'curl that offers HTTP/2'];
+const python = new RawClients('/usr/bin/python3', ['raw_clients.py']);
+const raw = Object.fromEntries(['http.client', 'httpx', 'requests', 'aiohttp', 'curl', 'curl that offers HTTP/2'].map((name) => [name, python]));
+// npm_test.sh says which of them this machine has.
+const compilers = (process.env.WATCHDOG_COMPILERS ?? '').split(' ');
+if (compilers.includes('javac')) raw['HttpClient of the JDK'] = new RawClients('java', ['RawClients.java']);
+if (compilers.includes('go')) raw.Go = new RawClients('go', ['run', 'raw_clients.go']);
 const asked = {
   bytes,
-  ...Object.fromEntries(rawClients.map((client) => [client, (base) => raw.ask(client, base)])),
+  ...Object.fromEntries(Object.entries(raw).map(([client, by]) => [client, (base) => by.ask(client, base)])),
   'openai, chat': clients.openAiStream,
   'openai, responses': clients.openAiResponses,
   'AI SDK': clients.aiStream,
@@ -151,7 +166,7 @@ const asked = {
 };
 
 describe('shapes of streams', () => {
-  const closing = [raw];
+  const closing = [...new Set(Object.values(raw))];
   const gateway = {}, monitor = {};
   before(async () => {
     for (const kind of ['llama_cpp', 'ollama']) {
@@ -175,7 +190,8 @@ describe('shapes of streams', () => {
   for (const time of times) {
     it(`answers that come ${time}`, async () => {
       fed = 0;
-      const rows = Object.entries(asked).flatMap(([name, ask]) => Object.keys(shapes).map((shape) => [name, ask, shape]));
+      const rows = Object.entries(asked).flatMap(([name, ask]) =>
+        Object.keys(shapes).filter((shape) => unpacks(name, shape)).map((shape) => [name, ask, shape]));
       await Promise.all(rows.map(async ([name, ask, shape]) => {
         const kind = name === 'ollama' ? 'ollama' : 'llama_cpp';
         const path = `/${encodeURIComponent(shape)}/${encodeURIComponent(time)}`;
