@@ -120,7 +120,7 @@ def wrong_names(text, names):
             yield found.start(), f"variable {found[1]}"
     for found in re.finditer(r"(?<![\w./])/(?:api|healthz|readyz|metrics)\b[\w/{}.-]*", text):
         path = found[0].rstrip(".")
-        if path.startswith("/api/") and re.match(r"/api/(chat|ps|v0|v1|v1/generate|extra|generate|version|tags|show)$", path):
+        if path.startswith("/api/") and re.match(r"/api/(chat|ps|generate|version|tags|show|(v0|v1|extra)(/[\w/]+)?)$", path):
             continue  # a model server's
         if not any(route.match(re.sub(r"\{\w+\}|ID|SESSION|AGENT", "x", path)) for route in names.routes):
             yield found.start(), f"route {path}"
