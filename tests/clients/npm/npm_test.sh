@@ -15,7 +15,7 @@ if ! cmp -s package-lock.json node_modules/installed; then
   cp package-lock.json node_modules/installed
 fi
 ln -sfn "$(realpath "$source/../../../clients/javascript")" node_modules/watchdog-client
-export WATCHDOG_MONITOR=$monitor WATCHDOG_MODEL_BACKEND=$backend WATCHDOG_COMPILERS=
+export WATCHDOG_MONITOR=$monitor WATCHDOG_MODEL_BACKEND=$backend WATCHDOG_COMPILERS='' GOCACHE=$PWD/go-cache
 # Nothing else here needs these two, and they take half a gigabyte.
 for compiler in javac go; do
   if command -v "$compiler" >/dev/null; then
