@@ -1,3 +1,6 @@
+// Starts the proxy from the settings, for `serve` and for `proxy`. The proxy reports each request
+// and answer to the observation writer. It admits clients by the monitor's own rules, and asks here
+// for their processes and sessions.
 #include "cli/pass_through.h"
 
 #include <spdlog/spdlog.h>

@@ -178,8 +178,12 @@ struct SessionRecorder::State {
     auto& memory = memories.of(from.session, from, request ? request->model : std::string(),
                                began.server, is_loopback(began.peer) ? std::string() : began.peer);
     if (!request && began.is_tunnel) begin_tunnel(number, from.session, memory);
+    const auto report_unread = [&] {
+      if (!began.unread.empty() && !std::exchange(memory.has_unread, true))
+        say(from.session, said(ReportKind::message, "server", began.unread));
+    };
     if (!request) {
-      report_unread(from.session, memory, began.unread);
+      report_unread();
       return beat(from.session, memory, Source::relay, {});
     }
 
@@ -205,7 +209,7 @@ struct SessionRecorder::State {
     memory.open.push_back(number);
     if (helps) return;
     memory.has_tools |= request->has_tools;
-    report_unread(from.session, memory, began.unread);
+    report_unread();
     const bool gave_up = memory.waits_for == wait_reports::retry;
     if (gave_up) {
       memory.waits_for.clear();
@@ -222,12 +226,6 @@ struct SessionRecorder::State {
     const bool alone = !memory.conversation.has_open_calls(news.thread);
     beat(from.session, memory, goes_round ? Source::loop : Source::relay, "model",
          goes_round && alone ? std::optional(memory.requests) : std::nullopt);
-  }
-
-  /// `why`: empty: it is read.
-  void report_unread(const std::string& session, SessionMemory& memory, const std::string& why) {
-    if (!why.empty() && !std::exchange(memory.has_unread, true))
-      say(session, said(ReportKind::message, "server", why));
   }
 
   /// Its bytes are signs of life; other sources report their meaning.
