@@ -149,7 +149,8 @@ Result<std::vector<TranscriptAgent>> transcript_agents(std::span<const std::stri
                    "monitor.follow"};
     agents.push_back(*agent);
   }
-  if (agents.empty()) agents = {TranscriptAgent::claude_code, TranscriptAgent::codex};
+  if (agents.empty())
+    for (const auto& place : transcript_places()) agents.push_back(place.agent);
   return agents;
 }
 
@@ -168,10 +169,11 @@ Result<std::unique_ptr<Following>> Following::start(StoreThread& store_thread,
                                                     const std::vector<TranscriptAgent>& agents,
                                                     const std::filesystem::path& database) {
   TranscriptFollower::Options options;
-  for (const auto agent : {TranscriptAgent::claude_code, TranscriptAgent::codex})
-    options.sources.push_back({.agent = agent,
-                               .root = transcript_root(agent),
-                               .only_named = std::ranges::find(agents, agent) == agents.end()});
+  for (const auto& place : transcript_places())
+    options.sources.push_back(
+        {.agent = place.agent,
+         .root = transcript_root(place.agent),
+         .only_named = std::ranges::find(agents, place.agent) == agents.end()});
   options.positions = positions_beside(database);
   options.look_up = [&store_thread](const std::string& session) {
     return known_session(store_thread, session);

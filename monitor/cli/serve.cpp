@@ -13,7 +13,9 @@
 #include "cli/settings_watch.h"
 #include "cli/token_file.h"
 #include "http/event_loop.h"
+#include "ingest/transcript.h"
 #include "terminal/output.h"
+#include "text/nearest.h"
 
 namespace watchdog::monitor {
 
@@ -70,13 +72,16 @@ void add_serve(CommandLine& line) {
       "serve", "Run the monitor: watch a database, serve the API and the page");
   add_settings(*command, line.settings, *sources);
   const auto options = std::make_shared<ServeOptions>();
+  const auto agents = all_names<TranscriptAgent>();
+  std::string named;
+  for (const auto& agent : agents) named += (named.empty() ? "" : ", ") + agent;
   command
       ->add_option("--follow", options->followed,
-                   "Report what agents write into their transcripts: claude-code, codex, or both "
-                   "if no agent is named. Without it, a transcript is read if a hook names it. "
-                   "none: no transcript is read")
+                   "Report what these agents write into their transcripts: " + named +
+                       "; all of them if no agent is named. Without it, a transcript is read "
+                       "if a hook names it. none: no transcript is read")
       ->type_name("AGENT")
-      ->expected(0, 2);
+      ->expected(0, static_cast<int>(agents.size()));
   command->callback([&line, sources, options, command] {
     options->sources = sources;
     options->follows = command->count("--follow") > 0;

@@ -22,7 +22,10 @@
 #include <utility>
 
 #include "follow/directory_watch.h"
+#include "follow/followed.h"
+#include "follow/opencode_log.h"
 #include "follow/positions.h"
+#include "follow/transcript_root.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -30,88 +33,25 @@ namespace {
 namespace fs = std::filesystem;
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-constexpr int folders_deep_max = 6;
 constexpr std::size_t transcripts_max = 200'000;
 constexpr std::chrono::seconds look_through_every{30};
 constexpr std::chrono::seconds look_through_often{2};  ///< Where not all changes are seen.
 constexpr std::chrono::milliseconds keep_again_first{500};
 constexpr std::chrono::milliseconds keep_again_last{30'000};
-/// More unread bytes than this are not what an agent just wrote.
-constexpr std::int64_t growing_bytes_max = 1'000'000;
 /// A transcript that nobody read is left when it was quiet this long.
 constexpr Millis quiet_for{600'000};
-/// Codex writes a text before its next call as it writes its last answer. Only quiet tells them
-/// apart.
-constexpr std::chrono::seconds rests_after{6};
+/// A file that is half written is looked at again after this time, while it is this new.
+constexpr std::chrono::seconds half_again{1};
+constexpr Millis half_for{10'000};
+/// A database that could not be read is looked at again after this time.
+constexpr std::chrono::milliseconds database_again{2'000};
 /// Another source may have reported the same thing a little later than its line.
 constexpr Millis reported_within{5'000};
-
-/// A transcript file.
-struct Followed {
-  explicit Followed(TranscriptAgent agent) : transcript(agent) {}
-
-  Transcript transcript;
-  std::optional<TranscriptPosition> position;
-  std::int64_t size = 0;
-  WallTime changed{};
-  bool was_read = false;                    ///< Up to its end, once.
-  bool is_known = false;                    ///< It has a saved position: it was followed before.
-  bool is_awake = false;                    ///< It is to be read.
-  SteadyTime rests_at = SteadyTime::max();  ///< An answer may be the last one of its turn then.
-  bool has_news = false;         ///< Its size is not known any more, or it has unread bytes.
-  std::vector<Batch> kept_back;  ///< Reports that could not be kept yet.
-
-  /// Adds the reports of a line to those of the piece.
-  void add(Batch batch);
-  [[nodiscard]] std::int64_t unread() const { return size - (position ? position->offset : 0); }
-  [[nodiscard]] bool grows() const { return was_read && unread() <= growing_bytes_max; }
-};
-
-void Followed::add(Batch batch) {
-  auto& waiting = kept_back;
-  const bool same = !waiting.empty() && waiting.back().session == batch.session &&
-                    waiting.back().creation == batch.creation;
-  if (!same) {
-    waiting.push_back(std::move(batch));
-    return;
-  }
-  auto& last = waiting.back();
-  last.spec = std::move(batch.spec);
-  for (auto& report : batch.reports) last.reports.push_back(std::move(report));
-}
-
-/// Ends of subagents whose own files were not read yet: a parent's file may be read before them.
-class EarlyEnds {
- public:
-  void note(const Batch& batch) {
-    constexpr std::size_t ends_max = 4'096;
-    if (ends_.size() < ends_max && batch.reports.back().kind == ReportKind::end)
-      ends_.insert_or_assign(batch.session, batch);
-  }
-  /// Takes out the ends of these sessions.
-  [[nodiscard]] std::vector<Batch> take(const std::vector<std::string>& sessions) {
-    std::vector<Batch> taken;
-    for (const auto& session : sessions) {
-      auto found = ends_.extract(session);
-      if (found) taken.push_back(std::move(found.mapped()));
-    }
-    return taken;
-  }
-  [[nodiscard]] bool is_empty() const { return ends_.empty(); }
-
- private:
-  std::map<std::string, Batch> ends_;  ///< By session.
-};
 
 Millis processor_time() {
   timespec used{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
   return Millis{used.tv_sec * 1'000 + used.tv_nsec / 1'000'000};
-}
-
-bool is_transcript(TranscriptAgent agent, const std::string& name) {
-  if (!name.ends_with(".jsonl")) return false;
-  return agent == TranscriptAgent::claude_code || name.starts_with("rollout-");
 }
 
 }  // namespace
@@ -138,6 +78,7 @@ struct TranscriptFollower::State {
   std::set<std::string> named;  ///< Files of the sources with `only_named`, without links.
   Positions positions;
   DirectoryWatch watch;
+  OpencodeLogs logs;
   std::map<std::string, Followed> files;
   std::unordered_map<std::string, WallTime> reported_from;  ///< By session.
   EarlyEnds early_ends;
@@ -160,16 +101,16 @@ struct TranscriptFollower::State {
   void look_into(const TranscriptSource& source, const fs::path& folder, int depth);
   void look_at(const TranscriptSource& source, const fs::path& path);
   void look_at_changes();
+  void look_at_logs();
   void look_at_named(const std::vector<std::string>& paths);
-  Followed& added(TranscriptAgent agent, const fs::path& path, const struct stat& facts);
+  void adopt(Followed& file, const struct stat& facts);
 
   // Reading
   [[nodiscard]] Followed* next_file(std::string& path);
   void advance(const std::string& path, Followed& file);
   void read_piece(const std::string& path, Followed& file);
-  void read_end(const std::string& path, Followed& file);
+  void read_end(Followed& file);
   [[nodiscard]] SteadyTime end_pauses();
-  void feed_lines(Followed& file, const TranscriptFile::Piece& piece);
   [[nodiscard]] bool keep_all(const std::string& path, Followed& file);
   [[nodiscard]] bool keep_one(const Batch& batch);
   void begin_again(const Batch& batch);
@@ -215,7 +156,7 @@ const TranscriptSource* TranscriptFollower::State::source_of(const std::string& 
 
 void TranscriptFollower::State::look_into(const TranscriptSource& source, const fs::path& folder,
                                           int depth) {
-  if (depth > folders_deep_max) return;
+  if (depth > transcript_place(source.agent).folders_deep) return;
   watch.add(folder);  // first, so nothing that comes meanwhile is missed
   std::error_code trouble_here;
   for (fs::directory_iterator at(folder, trouble_here), end; !trouble_here && at != end;
@@ -231,19 +172,9 @@ void TranscriptFollower::State::look_into(const TranscriptSource& source, const 
   }
 }
 
-Followed& TranscriptFollower::State::added(TranscriptAgent agent, const fs::path& path,
-                                           const struct stat& facts) {
-  const auto name = path.string();
-  auto& file = files.try_emplace(name, agent).first->second;
-  const auto adopt = [&](const SavedTranscript& saved) {
-    file.position = saved.position;
-    file.transcript = Transcript(agent, saved.state);
-    file.is_known = file.is_awake = true;
-  };
-  if (const auto* saved = positions.find(name)) {
-    adopt(*saved);
-    return file;
-  }
+/// Takes over the position of a file that is new here.
+void TranscriptFollower::State::adopt(Followed& file, const struct stat& facts) {
+  if (const auto* saved = positions.find(file.path)) return file.adopt(*saved);
   // A renamed file keeps its position.
   for (const auto& [other, known] : positions.all()) {
     if (known.position.inode != facts.st_ino || known.position.device != facts.st_dev) continue;
@@ -253,32 +184,53 @@ Followed& TranscriptFollower::State::added(TranscriptAgent agent, const fs::path
     if (is_still_there) continue;
     const auto moved = known;
     positions.forget(other);
-    adopt(moved);
-    if (auto kept = positions.put(name, moved); !kept) options.log(kept.error().message);
-    break;
+    file.adopt(moved);
+    if (auto kept = positions.put(file.path, moved); !kept) options.log(kept.error().message);
+    return;
   }
-  return file;
 }
 
 void TranscriptFollower::State::look_at(const TranscriptSource& source, const fs::path& path) {
-  if (!is_transcript(source.agent, path.filename().string())) return;
+  if (source.agent == TranscriptAgent::opencode) {
+    if (!source.only_named) logs.note(path);
+    return;
+  }
+  const auto form = transcript_form(source.agent, path);
+  if (form == TranscriptForm::none) return;
   if (source.only_named && !named.contains(path.string())) return;
   struct stat facts {};
   if (lstat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return;
   auto found = files.find(path.string());
   if (found == files.end()) {
     if (files.size() >= transcripts_max) return;
-    added(source.agent, path, facts);
-    found = files.find(path.string());
+    found = files.try_emplace(path.string(), source.agent, path.string(), form).first;
+    adopt(found->second, facts);
   }
   auto& file = found->second;
   const WallTime changed{Millis{facts.st_mtim.tv_sec * 1'000 + facts.st_mtim.tv_nsec / 1'000'000}};
-  const bool is_other = file.position && (file.position->inode != facts.st_ino ||
-                                          file.position->offset > facts.st_size);
-  if (changed >= system_clock().wall() - options.since) file.is_awake = true;
-  file.changed = changed;
-  file.size = facts.st_size;
-  file.has_news = file.is_awake && (is_other || file.unread() > 0 || !file.kept_back.empty());
+  const bool is_another =
+      form == TranscriptForm::lines && file.position &&
+      (file.position->inode != facts.st_ino || file.position->offset > facts.st_size);
+  file.note(facts.st_size, changed, is_another, system_clock().wall() - options.since);
+}
+
+/// Looks at the databases that changed.
+void TranscriptFollower::State::look_at_logs() {
+  const auto since = system_clock().wall() - options.since;
+  for (auto& session : logs.look(options.log)) {
+    auto found = files.find(session.path);
+    if (found == files.end()) {
+      const auto* saved = positions.find(session.path);
+      if ((session.changed < since && saved == nullptr) || files.size() >= transcripts_max)
+        continue;
+      found = files
+                  .try_emplace(session.path, TranscriptAgent::opencode, session.path,
+                               TranscriptForm::database)
+                  .first;
+      if (saved != nullptr) found->second.adopt(*saved);
+    }
+    found->second.note(session.events, session.changed, false, since);
+  }
 }
 
 void TranscriptFollower::State::look_at_changes() {
@@ -304,7 +256,8 @@ void TranscriptFollower::State::look_at_named(const std::vector<std::string>& pa
     for (const auto& source : options.sources) {
       const auto root = source.only_named ? fs::canonical(source.root, missing) : fs::path();
       if (root.empty() || !real.string().starts_with(root.string() + "/")) continue;
-      if (!is_transcript(source.agent, real.filename().string())) continue;
+      const auto form = transcript_form(source.agent, real);
+      if (form == TranscriptForm::none || form == TranscriptForm::database) continue;
       roots[source.root.string()] = root.string() + "/";
       named.insert(real.string());
       watch.add(real.parent_path());
@@ -319,7 +272,7 @@ Followed* TranscriptFollower::State::next_file(std::string& path) {
   figures.behind = 0;
   for (auto& [name, file] : files) {
     if (!file.has_news) continue;
-    figures.behind += std::max<std::int64_t>(file.unread(), 0);
+    figures.behind += file.behind();
     const auto rank = [](const Followed& of) { return std::pair(of.grows(), of.changed); };
     if (best != nullptr && rank(*best) >= rank(file)) continue;
     best = &file;
@@ -347,36 +300,32 @@ void TranscriptFollower::State::advance(const std::string& path, Followed& file)
 }
 
 void TranscriptFollower::State::read_piece(const std::string& path, Followed& file) {
-  auto opened = TranscriptFile::open(path);
-  if (!opened) {
+  TranscriptFile::Piece piece;
+  if (const auto read = file.read(piece, figures); !read) {
     file.has_news = false;
-    if (opened.error().code == ErrorCode::unavailable) options.log(opened.error().message);
+    if (file.form == TranscriptForm::database) logs.note(database_of(path), database_again);
+    const bool is_passing = file.form == TranscriptForm::database;
+    if (read.error().code == ErrorCode::unavailable && !is_passing)
+      options.log(read.error().message);
     return;
   }
-  file.size = opened->size();
-  file.changed = opened->changed();
-  if (!file.position || !opened->is_at(*file.position)) {
-    if (!file.position) ++figures.files;
-    file.position = opened->beginning();
-    if (const auto* source = source_of(path)) file.transcript = Transcript(source->agent);
-    file.is_known = false;
-  }
-  const auto before = file.position->offset;
-  TranscriptFile::Piece piece;
-  if (auto read = opened->read(*file.position, piece); !read) {
-    file.has_news = false;
-    return options.log(read.error().message);
-  }
-  figures.bytes += file.position->offset - before;
   if (piece.skipped > 0) {
     figures.skipped += piece.skipped;
-    options.log("skipped a line of more than " + std::to_string(transcript_line_max) +
+    const bool is_whole = file.form == TranscriptForm::whole;
+    options.log("skipped a line of more than " +
+                std::to_string(is_whole ? transcript_whole_max
+                                        : static_cast<std::int64_t>(transcript_line_max)) +
                 " bytes in " + path);
   }
-  feed_lines(file, piece);
+  file.feed(piece, figures);
   if (!piece.is_end) return;
   file.has_news = false;
-  read_end(path, file);
+  if (piece.is_half) {
+    if (file.changed > system_clock().wall() - half_for)
+      next_look = std::min(next_look, std::chrono::steady_clock::now() + half_again);
+    return;
+  }
+  read_end(file);
   const bool is_quiet = file.changed < system_clock().wall() - quiet_for;
   if (!file.was_read && !file.is_known && is_quiet)
     for (auto& batch : file.transcript.leave()) file.add(std::move(batch));
@@ -384,10 +333,10 @@ void TranscriptFollower::State::read_piece(const std::string& path, Followed& fi
 }
 
 /// Nothing more is in the file at the moment.
-void TranscriptFollower::State::read_end(const std::string& path, Followed& file) {
-  const auto* source = source_of(path);
+void TranscriptFollower::State::read_end(Followed& file) {
+  const auto rests_after = transcript_place(file.agent).rests_after;
   const bool is_late = file.changed + Millis{rests_after} < system_clock().wall();
-  if (source != nullptr && source->agent == TranscriptAgent::codex && !is_once && !is_late) {
+  if (rests_after.count() > 0 && !is_once && !is_late) {
     file.rests_at = std::chrono::steady_clock::now() + rests_after;
     return;
   }
@@ -410,24 +359,13 @@ SteadyTime TranscriptFollower::State::end_pauses() {
   return next;
 }
 
-void TranscriptFollower::State::feed_lines(Followed& file, const TranscriptFile::Piece& piece) {
-  const auto now = system_clock().wall();
-  for (const auto line : piece.lines) {
-    ++figures.lines;
-    auto batches = file.transcript.read(line, now);
-    if (!batches) ++figures.unreadable;
-    if (!batches) continue;
-    for (auto& batch : *batches) file.add(std::move(batch));
-  }
-}
-
 /// Returns from when on the session's lines are reported. Another source may have reported what
 /// was before.
 Result<WallTime> TranscriptFollower::State::first_time_of(const Followed& file,
                                                           const std::string& session) {
   if (const auto known = reported_from.find(session); known != reported_from.end())
     return known->second;
-  auto from = system_clock().wall() - options.since;
+  auto from = std::max(system_clock().wall() - options.since, file.from);
   const auto there = options.look_up(session);
   if (!there) return there.error();
   if (there->exists && !file.is_known) from = std::max(from, there->newest - reported_within);
@@ -524,8 +462,7 @@ std::vector<std::string> TranscriptFollower::State::take_asked() {
     const auto state = file.transcript.save();
     const bool is_named = std::ranges::any_of(
         to_forget, [&](const auto& id) { return state.find('"' + id + '"') != state.npos; });
-    const auto* source = is_named ? source_of(path) : nullptr;
-    if (source != nullptr) file.transcript = Transcript(source->agent);
+    if (is_named) file.forget();
     std::erase_if(file.kept_back, [&](const Batch& batch) { return is_forgotten(batch.session); });
   }
   std::erase_if(reported_from, [&](const auto& entry) { return is_forgotten(entry.first); });
@@ -544,7 +481,7 @@ static bool is_asked(int descriptor) {
 
 void TranscriptFollower::State::sleep_until_news(bool has_rest) {
   const auto now = std::chrono::steady_clock::now();
-  auto until = std::min({next_look, next_root, next_rest});
+  auto until = std::min({next_look, next_root, next_rest, logs.next()});
   if (has_rest) until = std::min(until, rest_until);
   if (trouble) until = std::min(next_look, keep_again);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
@@ -561,6 +498,7 @@ void TranscriptFollower::State::step(bool paced) {
   look_at_changes();
   if (std::chrono::steady_clock::now() >= next_look) look_through();
   if (std::chrono::steady_clock::now() >= next_root) look_for_roots();
+  look_at_logs();
   next_rest = end_pauses();
   std::string path;
   auto* file = next_file(path);
@@ -598,6 +536,7 @@ void TranscriptFollower::run() {
 Result<void> TranscriptFollower::run_once() {
   state_->is_once = true;
   state_->look_through();
+  state_->look_at_logs();
   std::string path;
   while (auto* file = state_->next_file(path)) {
     if (is_asked(state_->wake)) break;

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "codec/json.h"
 #include "facts/digest.h"
 
 namespace watchdog::monitor {
@@ -134,6 +135,32 @@ Result<void> TranscriptFile::read(TranscriptPosition& position, Piece& piece) co
   const auto before = position.offset;
   if (auto done = read_lines(position, piece); !done) return done;
   if (position.offset != before) position.tail = tail_digest(position.offset);
+  return {};
+}
+
+Result<void> TranscriptFile::read_whole(TranscriptPosition& position, Piece& piece) const {
+  piece = {};
+  piece.is_end = true;
+  const bool is_same_file = position.device == device_ && position.inode == inode_;
+  if (size_ > transcript_whole_max) {
+    piece.skipped = is_same_file && position.offset == size_ ? 0 : 1;
+    position = beginning();
+    position.offset = size_;
+    return {};
+  }
+  if (auto filled = fill(piece.bytes, 0, static_cast<std::size_t>(size_)); !filled) return filled;
+  const auto digest = digest_of(piece.bytes);
+  const auto bytes = static_cast<std::int64_t>(piece.bytes.size());
+  const bool is_known = is_same_file && position.offset == bytes && position.tail == digest;
+  if (!is_known && is_json(piece.bytes)) {
+    position = beginning();
+    position.offset = bytes;
+    position.tail = digest;
+    piece.lines.emplace_back(piece.bytes);
+    return {};
+  }
+  piece.is_half = !is_known;
+  piece.bytes.clear();
   return {};
 }
 

@@ -17,8 +17,11 @@ namespace watchdog::monitor {
 
 /// A longer line is skipped.
 inline constexpr std::size_t transcript_line_max = 16UL * 1024 * 1024;
+/// A larger file that is one JSON value is skipped.
+inline constexpr std::int64_t transcript_whole_max = 64L * 1024 * 1024;
 
-/// How far a file was read. A plain value.
+/// How far a file was read. Of a session in a database: `offset` counts its events, and `head` is
+/// the digest of the newest one's id. A plain value.
 struct TranscriptPosition {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -54,10 +57,14 @@ class TranscriptFile {
     std::vector<std::string_view> lines{};
     std::int64_t skipped = 0;  ///< Lines above the limit that ended here.
     bool is_end = false;       ///< No complete line follows at the moment.
+    bool is_half = false;      ///< The file is not a complete JSON value yet.
   };
   /// Reads the complete lines after the position, some 256 KiB of them, and moves it behind them.
   /// Errors: `unavailable`.
   [[nodiscard]] Result<void> read(TranscriptPosition& position, Piece& piece) const;
+  /// Reads a file that is one JSON value as one line, unless it is as it was at the position. A half
+  /// value leaves the position as it is. Errors: `unavailable`.
+  [[nodiscard]] Result<void> read_whole(TranscriptPosition& position, Piece& piece) const;
 
  private:
   explicit TranscriptFile(int descriptor) : descriptor_(descriptor) {}

@@ -5,8 +5,7 @@
 // packages/core/src/output/types.ts.
 #include <algorithm>
 
-#include "ingest/recording_steps.h"
-#include "ingest/transcript_state.h"
+#include "ingest/gemini_message.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -101,7 +100,7 @@ class GeminiReader final : public ValueReader {
     }
     const auto at = moment_in(message, "timestamp");
     if (type == "info" || type == "warning") {
-      if (text.starts_with("Request cancelled")) {
+      if (is_gemini_interruption(type, text)) {
         may_rest_ = false;
         steps.rest(session_, idle_reports::interrupted, {}, at_ = at);
       }
@@ -117,7 +116,7 @@ class GeminiReader final : public ValueReader {
     steps.message(session_, "assistant", std::move(text), at_);
     if (calls.is_array())
       for (const auto& call : calls) read_call(call, steps);
-    count(member(message, "tokens"), steps);
+    if (member(message, "tokens").is_object()) count(gemini_tokens(message), steps);
   }
 
   void read_call(const json& call, StepList& steps) {
@@ -125,24 +124,15 @@ class GeminiReader final : public ValueReader {
     const auto id = text_in(call, "id");
     const auto end = moment_in(call, "timestamp");
     steps.call(session_, name, id, content_text(member(call, "args")), at_);
-    const auto status = text_in(call, "status");
-    if (status != "success" && status != "error" && status != "cancelled") return;
-    const auto& results = member(call, "result");
-    const auto& first = results.is_array() && !results.empty() ? results.front() : results;
-    const auto& response = member(member(first, "functionResponse"), "response");
-    auto text = content_text(member(response, status == "success" ? "output" : "error"));
-    if (text.empty()) text = content_text(response);
-    if (text.empty()) text = content_text(member(call, "resultDisplay"));
+    if (!is_gemini_call_over(call)) return;
     if (end) at_ = std::max(at_, end);
-    steps.result(session_, name, id, status != "success", std::move(text), at_);
+    steps.result(session_, name, id, text_in(call, "status") != "success", gemini_result(call),
+                 at_);
   }
 
-  void count(const json& tokens, StepList& steps) {
-    if (!tokens.is_object()) return;
-    auto all = tokens_in(tokens, "total");
-    if (all == 0) all = tokens_in(tokens, "input") + tokens_in(tokens, "output");
+  void count(std::int64_t tokens, StepList& steps) {
     ++used_.steps;
-    used_.tokens = std::min(used_.tokens + all, budget_max);
+    used_.tokens = std::min(used_.tokens + tokens, budget_max);
     steps.use(session_, used_, at_);
   }
 

@@ -5,8 +5,7 @@
 // packages/opencode/src/cli/cmd/{export,run}.ts.
 #include <algorithm>
 
-#include "ingest/recording_steps.h"
-#include "ingest/transcript_state.h"
+#include "ingest/opencode_part.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -60,7 +59,7 @@ class OpencodeReader final : public ValueReader {
       std::string text;
       for (const auto& part : parts) {
         if (text_in(part, "type") == "compaction") compact(created, steps);
-        if (text_in(part, "type") != "text" || flag_in(part, "synthetic")) continue;
+        if (!is_opencode_prompt(part)) continue;
         text += (text.empty() ? "" : "\n") + text_in(part, "text");
       }
       if (!text.empty()) steps.prompt(session_, content_text(text), created);
@@ -74,8 +73,7 @@ class OpencodeReader final : public ValueReader {
     read_use(info, at, steps);
     if (read_error(member(info, "error"), at, steps)) return;
     const auto finish = text_in(info, "finish");
-    const bool rests = finish.empty() ? is_answer_ && completed : finish != "tool-calls";
-    if (rests && finish != "unknown") steps.rest(session_, {}, {}, at);
+    if (finish.empty() ? is_answer_ && completed.has_value() : ends_opencode_turn(finish)) steps.rest(session_, {}, {}, at);
   }
 
   /// Returns the time up to which the message was read.
@@ -98,26 +96,18 @@ class OpencodeReader final : public ValueReader {
     const auto tool = text_in(part, "tool");
     const auto id = text_in(part, "callID");
     steps.call(session_, tool, id, content_text(member(state, "input")), at);
-    const auto status = text_in(state, "status");
-    if (status != "completed" && status != "error") return at;
+    if (!is_opencode_call_over(state)) return at;
     const auto end = moment_in(member(state, "time"), "end");
     if (end) at = std::max(at, end);
-    const bool failed = status == "error" || number_in(member(state, "metadata"), "exit") > 0;
-    auto text = content_text(member(state, status == "error" ? "error" : "output"));
-    steps.result(session_, tool, id, failed, std::move(text), at);
+    steps.result(session_, tool, id, is_opencode_failure(state), opencode_result(state), at);
     return at;
   }
 
   void read_use(const json& info, std::optional<WallTime> at, StepList& steps) {
-    const auto& tokens = member(info, "tokens");
-    if (!tokens.is_object()) return;
+    if (!member(info, "tokens").is_object()) return;
     ++used_.steps;
-    used_.tokens = std::min(used_.tokens + tokens_in(tokens, "input") +
-                                tokens_in(tokens, "output") + tokens_in(tokens, "reasoning"),
-                            budget_max);
-    const auto& cost = member(info, "cost");
-    if (cost.is_number() && cost.get<double>() > 0)
-      used_.cost = std::min(used_.cost + cost.get<double>(), 1e9);
+    used_.tokens = std::min(used_.tokens + opencode_tokens(info), budget_max);
+    used_.cost = std::min(used_.cost + opencode_cost(info), 1e9);
     steps.use(session_, used_, at);
   }
 
@@ -147,9 +137,7 @@ class OpencodeReader final : public ValueReader {
       return;
     }
     read_use(part, at, steps);
-    const auto reason = text_in(part, "reason");
-    if (!reason.empty() && reason != "tool-calls" && reason != "unknown")
-      steps.rest(session_, {}, {}, at);
+    if (ends_opencode_turn(text_in(part, "reason"))) steps.rest(session_, {}, {}, at);
   }
 
   void compact(std::optional<WallTime> at, StepList& steps) const {

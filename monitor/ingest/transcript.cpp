@@ -10,6 +10,7 @@
 #include "facts/digest.h"
 #include "facts/ids.h"
 #include "ingest/bounded_text.h"
+#include "ingest/hook_table.h"
 #include "ingest/time_text.h"
 #include "ingest/transcript_state.h"
 #include "ingest/turn_failure.h"
@@ -52,6 +53,11 @@ SessionSpec spec_of(const TranscriptSession& conversation, TranscriptAgent agent
   return spec;
 }
 
+double cost_in(const json& from, const char* name) {
+  const auto& value = member(from, name);
+  return value.is_number() ? std::clamp(value.get<double>(), 0.0, 1e9) : 0;
+}
+
 json as_json(const TranscriptSession& conversation) {
   json calls = json::array();
   for (const auto& [id, tool] : conversation.calls)
@@ -67,6 +73,9 @@ json as_json(const TranscriptSession& conversation) {
           {"used", conversation.answer_tokens},
           {"steps", conversation.steps},
           {"tokens", conversation.tokens},
+          {"usedCost", conversation.answer_cost},
+          {"cost", conversation.cost},
+          {"message", conversation.message_ms},
           {"waits", conversation.waiting_for},
           {"works", conversation.works},
           {"mayRest", conversation.may_rest},
@@ -90,6 +99,9 @@ TranscriptSession conversation_from(const json& from) {
       .answer_tokens = number_in(from, "used"),
       .steps = number_in(from, "steps"),
       .tokens = number_in(from, "tokens"),
+      .answer_cost = cost_in(from, "usedCost"),
+      .cost = cost_in(from, "cost"),
+      .message_ms = number_in(from, "message"),
       .waiting_for = text_in(from, "waits"),
       .works = flag_in(from, "works"),
       .may_rest = flag_in(from, "mayRest"),
@@ -104,9 +116,11 @@ TranscriptSession conversation_from(const json& from) {
   return conversation;
 }
 
-std::unique_ptr<TranscriptState> state_from(TranscriptAgent agent, std::string_view saved) {
+std::unique_ptr<TranscriptState> state_from(TranscriptAgent agent, std::string_view saved,
+                                            std::string_view folder) {
   auto state = std::make_unique<TranscriptState>();
   state->agent = agent;
+  state->folder = folder;
   if (!is_json(saved)) return state;
   const auto from = json::parse(saved, nullptr, false);
   if (!from.is_object()) return state;
@@ -119,10 +133,33 @@ std::unique_ptr<TranscriptState> state_from(TranscriptAgent agent, std::string_v
         state->conversations.size() < TranscriptState::sessions_kept_max)
       state->conversations.push_back(conversation_from(conversation));
   }
+  state->is_resumed = !state->conversations.empty();
   return state;
 }
 
+void remember(TranscriptSession& conversation, std::uint64_t digest) {
+  auto& lines = conversation.lines;
+  if (lines.size() == TranscriptSession::lines_max)
+    lines.erase(lines.begin(), lines.begin() + TranscriptSession::lines_max / 2);
+  lines.push_back(digest);
+}
+
 }  // namespace
+
+bool is_known(const TranscriptSession& conversation, std::uint64_t digest) {
+  return std::ranges::find(conversation.lines, digest) != conversation.lines.end();
+}
+
+bool is_first(TranscriptSession& conversation, std::uint64_t digest) {
+  if (is_known(conversation, digest)) return false;
+  remember(conversation, digest);
+  return true;
+}
+
+bool is_open(const TranscriptSession& conversation, const std::string& call) {
+  return std::ranges::find(conversation.calls, call, &std::pair<std::string, std::string>::first) !=
+         conversation.calls.end();
+}
 
 const json& member(const json& object, const char* name) {
   static const json none;
@@ -233,12 +270,9 @@ void TranscriptCollector::rest_before(TranscriptSession& conversation) {
 
 bool TranscriptCollector::is_copy(TranscriptSession& conversation, const std::string& id) const {
   if (id.empty()) return false;
-  auto& lines = conversation.lines;
   const auto line = digest_of(id);
-  if (!is_news_ && std::ranges::find(lines, line) != lines.end()) return true;
-  if (lines.size() == TranscriptSession::lines_max)
-    lines.erase(lines.begin(), lines.begin() + TranscriptSession::lines_max / 2);
-  lines.push_back(line);
+  if (!is_news_ && is_known(conversation, line)) return true;
+  remember(conversation, line);
   return false;
 }
 
@@ -257,11 +291,6 @@ void TranscriptCollector::prompt(TranscriptSession& conversation, std::string te
 
 void TranscriptCollector::call(TranscriptSession& conversation, const std::string& id,
                                std::string tool, std::string arguments) {
-  /// Tools by which an agent asks a person, and what for.
-  constexpr std::pair<std::string_view, std::string_view> asking[] = {
-      {"AskUserQuestion", wait_reports::input},
-      {"ExitPlanMode", wait_reports::approval},
-      {"request_user_input", wait_reports::input}};
   conversation.works = true;
   conversation.may_rest = conversation.is_compacted = false;
   tool = first_bytes(std::move(tool), transcript_id_max / 2);
@@ -277,17 +306,16 @@ void TranscriptCollector::call(TranscriptSession& conversation, const std::strin
   report.content = std::move(arguments);
   if (has_id) {
     report.call_id = id;
-    report.event_id = "hook:PreToolUse:" + id;
+    report.event_id = call_event_ + id;
   }
   say(conversation, std::move(report));
-  const auto* asks =
-      std::ranges::find(asking, tool, &std::pair<std::string_view, std::string_view>::first);
-  if (asks == std::end(asking) || !has_id) return;
+  const auto* asks = std::ranges::find(hook_table::asking_tools, tool, &hook_table::Asking::tool);
+  if (asks == std::end(hook_table::asking_tools) || !has_id) return;
   Report wait;
   wait.kind = ReportKind::wait;
-  wait.name = asks->second;
+  wait.name = asks->waits_for;
   wait.call_id = id;
-  wait.event_id = "hook:PreToolUse:" + id + ":1";
+  wait.event_id = call_event_ + id + ":1";
   say(conversation, std::move(wait));
 }
 
@@ -298,7 +326,7 @@ void TranscriptCollector::result(TranscriptSession& conversation, const std::str
   report.content = std::move(text);
   if (!id.empty() && id.size() <= transcript_id_max / 2) {
     report.call_id = id;
-    report.event_id = std::string(failed ? failure : "hook:PostToolUse:") + id;
+    report.event_id = std::string(failed ? failure : result_event_) + id;
     const auto call =
         std::ranges::find(conversation.calls, id, &std::pair<std::string, std::string>::first);
     if (call != conversation.calls.end()) {
@@ -316,8 +344,13 @@ void TranscriptCollector::answered(TranscriptSession& conversation) {
     say(conversation, ReportKind::resume, std::exchange(conversation.waiting_for, {}));
 }
 
+void TranscriptCollector::name_calls(std::string call, std::string result) {
+  call_event_ = std::move(call);
+  result_event_ = std::move(result);
+}
+
 void TranscriptCollector::use(TranscriptSession& conversation, const std::string& answer,
-                              std::int64_t tokens) {
+                              std::int64_t tokens, double cost) {
   const bool same = !answer.empty() && answer == conversation.answer;
   // The first figure of an answer may be an estimate; the last one counts.
   const auto added = same ? tokens - conversation.answer_tokens : tokens;
@@ -325,7 +358,10 @@ void TranscriptCollector::use(TranscriptSession& conversation, const std::string
   if (!same) ++conversation.steps;
   conversation.answer = first_bytes(answer, transcript_id_max);
   conversation.answer_tokens = tokens;
-  use_total(conversation, conversation.tokens + added);
+  conversation.cost =
+      std::clamp(conversation.cost + cost - (same ? conversation.answer_cost : 0.0), 0.0, 1e9);
+  conversation.answer_cost = cost;
+  use_total(conversation, conversation.tokens + added, conversation.cost);
 }
 
 void TranscriptCollector::use_total(TranscriptSession& conversation, std::int64_t tokens,
@@ -381,8 +417,8 @@ void drop_old_states(Batch& batch, WallTime newest) {
   });
 }
 
-Transcript::Transcript(TranscriptAgent agent, std::string_view saved)
-    : state_(state_from(agent, saved)) {}
+Transcript::Transcript(TranscriptAgent agent, std::string_view saved, std::string_view folder)
+    : state_(state_from(agent, saved, folder)) {}
 Transcript::~Transcript() = default;
 Transcript::Transcript(Transcript&&) noexcept = default;
 Transcript& Transcript::operator=(Transcript&&) noexcept = default;
@@ -391,14 +427,15 @@ std::optional<std::vector<Batch>> Transcript::read(std::string_view line, WallTi
   if (!is_json(line)) return std::nullopt;
   const auto parsed = json::parse(line, nullptr, false);
   if (!parsed.is_object()) return std::nullopt;
-  const auto said = time_in_text(text_in(parsed, "timestamp"));
+  if (state_->agent == TranscriptAgent::gemini_cli) return read_gemini_cli(*state_, parsed, now);
+  const auto said = state_->agent == TranscriptAgent::opencode
+                        ? opencode_time(parsed)
+                        : time_in_text(text_in(parsed, "timestamp"));
   const auto at = said ? std::min(*said, now) : now;
   TranscriptCollector collector(*state_, digest_of(line), at, now, said.has_value());
-  if (state_->agent == TranscriptAgent::claude_code) {
-    read_claude_code(collector, parsed);
-  } else {
-    read_codex(collector, *state_, parsed);
-  }
+  if (state_->agent == TranscriptAgent::claude_code) read_claude_code(collector, parsed);
+  if (state_->agent == TranscriptAgent::codex) read_codex(collector, *state_, parsed);
+  if (state_->agent == TranscriptAgent::opencode) read_opencode(collector, parsed);
   return collector.batches();
 }
 

@@ -15,8 +15,9 @@
 
 namespace watchdog::monitor {
 
-/// Whose transcripts are understood.
-enum class TranscriptAgent : std::uint8_t { claude_code, codex };
+/// Whose transcripts are understood. A line of Gemini CLI is also a whole chat, as older versions
+/// write it; a line of opencode is an event of its database, see OpencodeLog.
+enum class TranscriptAgent : std::uint8_t { claude_code, codex, gemini_cli, opencode };
 
 struct TranscriptState;
 
@@ -25,8 +26,10 @@ struct TranscriptState;
 class Transcript {
  public:
   /// `saved`: what save() returned for the same file earlier; empty, or not understood: none of its
-  /// lines was read yet.
-  explicit Transcript(TranscriptAgent agent, std::string_view saved = {});
+  /// lines was read yet. `folder`: the name of the file's folder; for a subagent of Gemini CLI it is
+  /// the id of its parent.
+  explicit Transcript(TranscriptAgent agent, std::string_view saved = {},
+                      std::string_view folder = {});
   ~Transcript();
   Transcript(Transcript&&) noexcept;
   Transcript& operator=(Transcript&&) noexcept;
@@ -35,8 +38,8 @@ class Transcript {
 
   /// Returns the reports of a line, a batch for each session that they are about. Nothing: it is no
   /// JSON object. Lines without a meaning give no batch. Each report has an event id that only
-  /// depends on its line, so a line that is read again is stored once. Calls, and prompts of Codex,
-  /// have the ids of the agent's hooks. `at` of a report is the line's own time, at most `now`.
+  /// depends on its line, or on its message where lines repeat messages, so what is read again is
+  /// stored once. Calls, and prompts of Codex, have the ids of the agent's hooks if these have any. `at` of a report is the line's own time, at most `now`.
   [[nodiscard]] std::optional<std::vector<Batch>> read(std::string_view line, WallTime now);
   /// Returns the reports that follow because nothing more is in the file: some versions of an agent
   /// do not write that a turn is over.
@@ -66,6 +69,6 @@ void drop_old_states(Batch& batch, WallTime newest);
 namespace watchdog {
 template <>
 struct Names<monitor::TranscriptAgent> {
-  static constexpr std::string_view all[] = {"claude-code", "codex"};
+  static constexpr std::string_view all[] = {"claude-code", "codex", "gemini-cli", "opencode"};
 };
 }  // namespace watchdog

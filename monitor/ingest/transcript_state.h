@@ -33,12 +33,17 @@ struct TranscriptSession {
   std::string cwd{};     ///< The first one.
   std::string model{};   ///< The newest one.
   std::string title{};   ///< The first line of the first prompt.
-  std::string prompt{};  ///< Of Codex: digest of the newest prompt, which two lines report.
-  std::string turn{};    ///< Of Codex: the id of the turn.
+  /// Of Codex: digest of the newest prompt, which two lines report. Of Gemini CLI: the id of the
+  /// newest message. Of opencode: the id of the newest message whose prompt was reported.
+  std::string prompt{};
+  std::string turn{};  ///< Of Codex: the id of the turn. Of opencode: of the newest prompt's message.
   std::string answer{};  ///< The newest answer whose tokens are counted,
   std::int64_t answer_tokens = 0;  ///< and their number.
   std::int64_t steps = 0;
   std::int64_t tokens = 0;
+  double answer_cost = 0;  ///< In US dollars, of that answer,
+  double cost = 0;         ///< and of all.
+  std::int64_t message_ms = 0;  ///< Of Gemini CLI: the newest message's time.
   std::string waiting_for{};   ///< The subject of the wait for the model's server. Empty: none.
   bool works = false;          ///< A turn is open.
   bool may_rest = false;       ///< The newest answer has no call; its line does not say more.
@@ -47,7 +52,7 @@ struct TranscriptSession {
   bool is_compacted = false;   ///< A compaction was reported, and a second line of it may follow.
   std::int64_t newest_ms = 0;  ///< The newest line's time.
   std::uint64_t newest_line = 0;  ///< That line's digest.
-  /// Digests of the ids of the newest lines. Not saved.
+  /// Digests of the ids of the newest lines, or of what was reported. Not saved.
   std::vector<std::uint64_t> lines{};
   /// Open calls with their tools' names, the oldest first.
   std::vector<std::pair<std::string, std::string>> calls{};
@@ -65,6 +70,8 @@ struct TranscriptState {
   std::string parent{};        ///< Likewise, the session that started it.
   std::int64_t begins_ms = 0;  ///< Likewise: older lines are a copy of another file's.
   bool is_plain = false;       ///< Likewise: its lines have no payload.
+  std::string folder{};        ///< The name of the file's folder. Not saved.
+  bool is_resumed = false;     ///< A part of the file was read before. Not saved.
   std::vector<TranscriptSession> conversations{};  ///< The newest at the end.
 };
 
@@ -76,6 +83,8 @@ class TranscriptCollector {
                       bool is_timed = true)
       : state_(state), digest_(digest), at_(at), now_(now), is_timed_(is_timed) {}
 
+  /// The beginnings of the event ids of calls and their results.
+  void name_calls(std::string call, std::string result);
   /// The session of that id; a new one if it is not there. Valid until the next call.
   TranscriptSession& conversation(const std::string& session, const std::string& parent = {});
   /// Adds a report. It gets an event id of the line, unless it has one.
@@ -94,8 +103,9 @@ class TranscriptCollector {
               std::string_view failure);
   /// The model answered: a wait for it is over.
   void answered(TranscriptSession& conversation);
-  /// Counts the tokens of an answer once, however many lines it has.
-  void use(TranscriptSession& conversation, const std::string& answer, std::int64_t tokens);
+  /// Counts the tokens of an answer once, however many lines it has. `cost` is in US dollars.
+  void use(TranscriptSession& conversation, const std::string& answer, std::int64_t tokens,
+           double cost = 0);
   /// Reports a total. `cost` is in US dollars; 0: unknown.
   void use_total(TranscriptSession& conversation, std::int64_t tokens, double cost = 0);
   /// `again`: it is a second line of the same compaction, if the first one was there.
@@ -122,8 +132,16 @@ class TranscriptCollector {
   std::uint64_t before_line_ = 0;
   int said_ = 0;
   bool is_news_ = true;  ///< The line is newer than all before it in its session.
+  std::string call_event_ = "hook:PreToolUse:";
+  std::string result_event_ = "hook:PostToolUse:";
   std::vector<Batch> batches_;
 };
+
+/// True the first time for this digest, as far as the session remembers.
+[[nodiscard]] bool is_first(TranscriptSession& conversation, std::uint64_t digest);
+/// True if the session remembers this digest.
+[[nodiscard]] bool is_known(const TranscriptSession& conversation, std::uint64_t digest);
+[[nodiscard]] bool is_open(const TranscriptSession& conversation, const std::string& call);
 
 // Members of a line. A missing member, and one of another type, is empty.
 [[nodiscard]] const nlohmann::json& member(const nlohmann::json& object, const char* name);
@@ -136,5 +154,10 @@ class TranscriptCollector {
 /// The tables of the agents. A line is a JSON object.
 void read_claude_code(TranscriptCollector& collector, const nlohmann::json& line);
 void read_codex(TranscriptCollector& collector, TranscriptState& state, const nlohmann::json& line);
+[[nodiscard]] std::vector<Batch> read_gemini_cli(TranscriptState& state, const nlohmann::json& line,
+                                                 WallTime now);
+void read_opencode(TranscriptCollector& collector, const nlohmann::json& line);
+/// The time of an event of opencode. Empty: it has none.
+[[nodiscard]] std::optional<WallTime> opencode_time(const nlohmann::json& line);
 
 }  // namespace watchdog::monitor

@@ -19,9 +19,8 @@
 #include <random>
 #include <thread>
 
+#include "follow/follow_home.h"
 #include "follow/positions.h"
-#include "ingest/joiner.h"
-#include "store/store_reader.h"
 #include "support/process.h"
 #include "support/reports.h"
 #include "support/scenario.h"
@@ -34,18 +33,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using test::TempDir;
-
-std::string stamp_of(WallTime at) {
-  const auto ms = at.time_since_epoch().count();
-  const auto seconds = static_cast<std::time_t>(ms / 1'000);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
-                parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min,
-                parts.tm_sec, static_cast<int>(ms % 1'000));
-  return text.data();
-}
+using namespace test_follow;
+using Followed = FollowHome;
 
 /// Lines of Claude Code, one millisecond apart, the first one that long ago.
 class ClaudeLines {
@@ -103,84 +92,6 @@ class ClaudeLines {
   WallTime at_;
   int turns_ = 0;
   int lines_ = 0;
-};
-
-void append(const fs::path& path, std::string_view text) {
-  fs::create_directories(path.parent_path());
-  std::ofstream(path, std::ios::binary | std::ios::app) << text;
-}
-void replace(const fs::path& path, std::string_view text) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
-}
-void make_old(const fs::path& path, std::chrono::hours age) {
-  fs::last_write_time(path, fs::file_time_type::clock::now() - age);
-}
-
-/// A folder of transcripts and a store.
-class Followed {
- public:
-  [[nodiscard]] fs::path file(const std::string& name) const {
-    return dir_ / "projects" / "p" / (name + ".jsonl");
-  }
-  TranscriptFollower::Options options() {
-    return {.sources = {{.agent = TranscriptAgent::claude_code, .root = dir_ / "projects"}},
-            .positions = dir_ / "positions",
-            .look_up = [this](const std::string& session) { return look_up(session); },
-            .keep = [this](const Batch& batch) { return keep(batch); },
-            .log = [this](const std::string& text) { log.push_back(text); }};
-  }
-  /// As a process that starts, reads what is there, and ends.
-  FollowFigures read() { return read(options()); }
-  FollowFigures read(TranscriptFollower::Options options) {
-    auto follower = TranscriptFollower::start(std::move(options));
-    EXPECT_TRUE(follower.ok()) << (follower ? "" : follower.error().message);
-    const auto done = (*follower)->run_once();
-    EXPECT_EQ(done.ok(), !away) << (done ? "" : done.error().message);
-    return (*follower)->figures();
-  }
-  [[nodiscard]] std::vector<Event> events(const std::string& session) const {
-    auto reader = StoreReader::open(dir_ / "w.db");
-    EXPECT_TRUE(reader);
-    return test::all_events(*reader, session);
-  }
-  [[nodiscard]] std::map<std::string, int> kinds(const std::string& session) const {
-    std::map<std::string, int> kinds;
-    for (const auto& event : events(session)) ++kinds[std::string(name_of(event.report.kind))];
-    return kinds;
-  }
-  [[nodiscard]] bool exists(const std::string& session) const {
-    auto reader = StoreReader::open(dir_ / "w.db");
-    return reader && reader->session(session).ok();
-  }
-  [[nodiscard]] const TempDir& dir() const { return dir_; }
-  Store& store() { return store_; }
-
-  std::vector<std::string> log;
-  bool away = false;  ///< The monitor cannot be reached.
-  int kept = 0;
-
- private:
-  Result<FollowedSession> look_up(const std::string& session) {
-    auto reader = StoreReader::open(dir_ / "w.db");
-    if (!reader) return reader.error();
-    const auto row = reader->session(session);
-    if (!row) return FollowedSession{};
-    auto newest = row->updated;
-    if (!is_end(row->lifecycle))
-      for (const auto& event : test::all_events(*reader, session)) newest = event.at;
-    return FollowedSession{.exists = true, .has_ended = is_end(row->lifecycle), .newest = newest};
-  }
-  Result<Receipt> keep(Batch batch) {
-    if (away) return Error{ErrorCode::unavailable, "nobody is there"};
-    joiner_.join(batch);
-    ++kept;
-    auto receipts = store_.append({&batch, 1});
-    if (!receipts) return receipts.error();
-    return receipts->front();
-  }
-  TempDir dir_;
-  Store store_ = std::move(*Store::open({.database = dir_ / "w.db"}));
-  Joiner joiner_;
 };
 
 TEST(Follower, reads_a_file_that_grows_at_random_cuts_as_if_it_had_been_there) {

@@ -1,0 +1,201 @@
+// opencode writes each change of a session as an event with a number into an SQLite database, in
+// the same transaction as the change (table `event`; `event_sequence` has the newest number of each
+// session). So a session is read like a file whose lines are its events. The database is opened for
+// each look, read in short statements, and closed: a reader in the mode WAL keeps no writer out. If
+// there is no log file beside it, no program has it open, and it is read without any lock or file.
+#include "follow/opencode_log.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "facts/digest.h"
+#include "facts/ids.h"
+#include "follow/transcript_root.h"
+#include "store/sqlite.h"
+
+namespace watchdog::monitor {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t sessions_max = 10'000;
+constexpr std::size_t piece_bytes = 256UL * 1024;
+/// A busy agent changes its database many times a second.
+constexpr std::chrono::milliseconds look_every{250};
+constexpr std::chrono::milliseconds look_again{2'000};
+constexpr std::string_view log_ending = "-wal";
+
+bool is_regular(const fs::path& file) {
+  struct stat facts {};
+  return lstat(file.c_str(), &facts) == 0 && S_ISREG(facts.st_mode);
+}
+
+/// Runs a function that throws SqlFailure.
+template <class Function>
+auto caught(Function function) -> decltype(function()) {
+  try {
+    return function();
+  } catch (const SqlFailure& failure) {
+    return failure.error;
+  }
+}
+
+/// The digest of an event's id; 0: the session has no such event.
+std::uint64_t mark_of(Database& database, const std::string& session, std::int64_t number) {
+  auto statement = database.prepare("SELECT id FROM event WHERE aggregate_id = ? AND seq = ?");
+  statement.bind_all(std::string_view(session), number);
+  return statement.step() ? digest_of(statement.bytes(0)) : 0;
+}
+
+/// An event as a line.
+std::string line_of(const std::string& id, const std::string& type, std::string_view data) {
+  using nlohmann::json;
+  const auto quoted = [](const std::string& text) {
+    return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+  };
+  auto line = "{\"id\":" + quoted(id) + ",\"type\":" + quoted(type) + ",\"data\":";
+  line += data.empty() ? "null" : data;
+  return line + "}";
+}
+
+}  // namespace
+
+OpencodeLog::OpencodeLog(std::unique_ptr<Database> database) : database_(std::move(database)) {}
+OpencodeLog::~OpencodeLog() = default;
+OpencodeLog::OpencodeLog(OpencodeLog&&) noexcept = default;
+OpencodeLog& OpencodeLog::operator=(OpencodeLog&&) noexcept = default;
+
+Result<OpencodeLog> OpencodeLog::open(const fs::path& database) {
+  return caught([&]() -> Result<OpencodeLog> {
+    if (!is_regular(database))
+      return Error{ErrorCode::unavailable, database.string() + " is not a regular file"};
+    const bool is_in_use = is_regular(database.string() + std::string(log_ending));
+    auto opened = std::make_unique<Database>(
+        database.string(), is_in_use ? OpenMode::read_only : OpenMode::unchanging);
+    auto tables = opened->prepare(
+        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND "
+        "name IN ('event', 'event_sequence', 'session')");
+    constexpr std::int64_t needed = 3;
+    if (!tables.step() || tables.integer(0) != needed)
+      return Error{ErrorCode::invalid,
+                   database.string() +
+                       " has no events: this version of opencode is not followed. Its plugin "
+                       "reports them: watchdog-monitor hooks install opencode"};
+    tables.reset();
+    return OpencodeLog(std::move(opened));
+  });
+}
+
+Result<std::vector<OpencodeLog::Session>> OpencodeLog::sessions() {
+  return caught([&]() -> Result<std::vector<Session>> {
+    auto statement = database_->prepare(
+        "SELECT q.aggregate_id, q.seq, s.time_updated FROM event_sequence AS q "
+        "JOIN session AS s ON s.id = q.aggregate_id ORDER BY s.time_updated DESC LIMIT ?");
+    statement.bind_all(sessions_max);
+    std::vector<Session> found;
+    while (statement.step()) {
+      Session session{.id = statement.text(0),
+                      .events = std::max<std::int64_t>(statement.integer(1), -1) + 1,
+                      .changed = WallTime{Millis{statement.integer(2)}}};
+      if (is_session_id(session.id)) found.push_back(std::move(session));
+    }
+    return found;
+  });
+}
+
+Result<void> OpencodeLog::read(const std::string& session, TranscriptPosition& position,
+                               TranscriptFile::Piece& piece, bool& is_another) {
+  return caught([&]() -> Result<void> {
+    piece = {};
+    is_another = false;
+    if (position.offset > 0) {
+      const auto mark = mark_of(*database_, session, position.offset - 1);
+      is_another = mark != position.head;
+      if (is_another) position = {};
+    }
+    auto events = database_->prepare(
+        "SELECT seq, id, type, data FROM event WHERE aggregate_id = ? AND seq >= ? ORDER BY seq");
+    events.bind_all(std::string_view(session), position.offset);
+    std::vector<std::size_t> ends;
+    piece.is_end = true;
+    while (events.step()) {
+      const auto data = events.bytes(3);
+      position.offset = events.integer(0) + 1;
+      const auto id = events.text(1);
+      position.head = digest_of(id);
+      if (data.size() > transcript_line_max) {
+        ++piece.skipped;
+      } else {
+        piece.bytes += line_of(id, events.text(2), data);
+        ends.push_back(piece.bytes.size());
+      }
+      piece.is_end = piece.bytes.size() < piece_bytes;
+      if (!piece.is_end) break;
+    }
+    events.reset();
+    std::size_t begin = 0;
+    for (const auto end : ends) {
+      piece.lines.push_back(std::string_view(piece.bytes).substr(begin, end - begin));
+      begin = end;
+    }
+    return {};
+  });
+}
+
+void OpencodeLogs::note(const fs::path& file, std::chrono::milliseconds later) {
+  auto name = file.string();
+  if (name.ends_with(log_ending)) name.resize(name.size() - log_ending.size());
+  if (transcript_form(TranscriptAgent::opencode, name) != TranscriptForm::database) return;
+  constexpr std::size_t databases_max = 64;
+  if (!is_regular(name) || (databases_.size() >= databases_max && !databases_.contains(name)))
+    return;
+  auto& looked = databases_[name];
+  const auto now = std::chrono::steady_clock::now();
+  looked.next = std::min(looked.next, std::max(looked.last + look_every, now + later));
+}
+
+OpencodeLogs::SteadyTime OpencodeLogs::next() const {
+  auto next = SteadyTime::max();
+  for (const auto& [name, looked] : databases_) next = std::min(next, looked.next);
+  return next;
+}
+
+std::vector<OpencodeLogs::Found> OpencodeLogs::look(
+    const std::function<void(const std::string&)>& log) {
+  std::vector<Found> found;
+  for (auto& [name, looked] : databases_) {
+    if (looked.next > std::chrono::steady_clock::now()) continue;
+    looked.next = SteadyTime::max();
+    auto opened = OpencodeLog::open(name);
+    auto sessions = opened ? opened->sessions() : opened.error();
+    looked.last = std::chrono::steady_clock::now();
+    if (!sessions) {
+      if (!std::exchange(looked.is_refused, true)) log(sessions.error().message);
+      if (sessions.error().code != ErrorCode::invalid) looked.next = looked.last + look_again;
+      continue;
+    }
+    looked.is_refused = false;
+    for (auto& session : *sessions)
+      found.push_back({.path = session_path(name, session.id),
+                       .events = session.events,
+                       .changed = session.changed});
+  }
+  return found;
+}
+
+std::string session_path(const std::string& database, const std::string& session) {
+  return database + "#" + session;
+}
+
+std::string database_of(const std::string& session_path) {
+  return session_path.substr(0, session_path.rfind('#'));
+}
+
+std::string session_of(const std::string& session_path) {
+  return session_path.substr(session_path.rfind('#') + 1);
+}
+
+}  // namespace watchdog::monitor
