@@ -461,6 +461,8 @@ def environment(program):
 | `$WATCHDOG_EXEC` | agents that use `watchdog::agent` | path of the helper program `watchdog-exec` |
 | `$XDG_CONFIG_HOME`, `$XDG_STATE_HOME` | all | where the settings file and the database are |
 | `$CODEX_HOME` | `doctor`, `follow`, `serve --follow` | where Codex keeps its files |
+| `$GEMINI_CLI_HOME` | `doctor`, `follow`, `serve --follow` | the folder in which Gemini CLI keeps `.gemini` |
+| `$XDG_DATA_HOME` | `doctor`, `follow`, `serve --follow` | where opencode keeps its database |
 | `$CLAUDE_CONFIG_DIR` | `doctor`, `follow`, `serve --follow` | where Claude Code keeps its files |
 
 ## Variables of settings

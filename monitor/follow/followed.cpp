@@ -1,5 +1,5 @@
-// A file of lines is read on from its position. A file that is one JSON value is read whole, and its
-// reader tells what is new by the messages in it. A session of a database is read on from the
+// A file of lines is read on from its position. A file that is one JSON value is read whole, and
+// its reader tells what is new by the messages in it. A session of a database is read on from the
 // number of its next event.
 #include "follow/followed.h"
 
@@ -57,8 +57,8 @@ std::int64_t Followed::behind() const {
 }
 
 bool Followed::grows() const {
-  return was_read && unread() <= (form == TranscriptForm::database ? growing_events_max
-                                                                   : growing_bytes_max);
+  return was_read &&
+         unread() <= (form == TranscriptForm::database ? growing_events_max : growing_bytes_max);
 }
 
 Result<void> Followed::read(TranscriptFile::Piece& piece, FollowFigures& figures) {

@@ -62,8 +62,8 @@ class TranscriptFile {
   /// Reads the complete lines after the position, some 256 KiB of them, and moves it behind them.
   /// Errors: `unavailable`.
   [[nodiscard]] Result<void> read(TranscriptPosition& position, Piece& piece) const;
-  /// Reads a file that is one JSON value as one line, unless it is as it was at the position. A half
-  /// value leaves the position as it is. Errors: `unavailable`.
+  /// Reads a file that is one JSON value as one line, unless it is as it was at the position. A
+  /// half value leaves the position as it is. Errors: `unavailable`.
   [[nodiscard]] Result<void> read_whole(TranscriptPosition& position, Piece& piece) const;
 
  private:

@@ -7,15 +7,15 @@
 namespace watchdog::monitor {
 namespace {
 
-using std::chrono::seconds;
-
 constexpr TranscriptPlace places[] = {
     {TranscriptAgent::claude_code, "CLAUDE_CONFIG_DIR", "projects", ".claude/projects", 6},
-    {TranscriptAgent::codex, "CODEX_HOME", "sessions", ".codex/sessions", 6, seconds{6}},
+    {TranscriptAgent::codex, "CODEX_HOME", "sessions", ".codex/sessions", 6,
+     std::chrono::seconds{6}},
     // A message is written with its calls when these are over.
-    {TranscriptAgent::gemini_cli, "GEMINI_CLI_HOME", ".gemini/tmp", ".gemini/tmp", 3, seconds{60}},
+    {TranscriptAgent::gemini_cli, "GEMINI_CLI_HOME", ".gemini/tmp", ".gemini/tmp", 3,
+     std::chrono::seconds{60}},
     {TranscriptAgent::opencode, "XDG_DATA_HOME", "opencode", ".local/share/opencode", 0,
-     seconds{6}},
+     std::chrono::seconds{6}},
 };
 static_assert(std::size(places) == std::size(Names<TranscriptAgent>::all));
 

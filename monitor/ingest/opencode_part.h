@@ -40,7 +40,8 @@ namespace watchdog::monitor {
 
 /// True if a person wrote the text of this part.
 [[nodiscard]] inline bool is_opencode_prompt(const nlohmann::json& part) {
-  return text_in(part, "type") == "text" && !flag_in(part, "synthetic") && !flag_in(part, "ignored");
+  return text_in(part, "type") == "text" && !flag_in(part, "synthetic") &&
+         !flag_in(part, "ignored");
 }
 
 /// True if an answer with this `finish` is the last one of its turn.

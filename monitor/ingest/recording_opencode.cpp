@@ -73,7 +73,8 @@ class OpencodeReader final : public ValueReader {
     read_use(info, at, steps);
     if (read_error(member(info, "error"), at, steps)) return;
     const auto finish = text_in(info, "finish");
-    if (finish.empty() ? is_answer_ && completed.has_value() : ends_opencode_turn(finish)) steps.rest(session_, {}, {}, at);
+    if (finish.empty() ? is_answer_ && completed.has_value() : ends_opencode_turn(finish))
+      steps.rest(session_, {}, {}, at);
   }
 
   /// Returns the time up to which the message was read.

@@ -26,8 +26,8 @@ struct TranscriptState;
 class Transcript {
  public:
   /// `saved`: what save() returned for the same file earlier; empty, or not understood: none of its
-  /// lines was read yet. `folder`: the name of the file's folder; for a subagent of Gemini CLI it is
-  /// the id of its parent.
+  /// lines was read yet. `folder`: the name of the file's folder; for a subagent of Gemini CLI it
+  /// is the id of its parent.
   explicit Transcript(TranscriptAgent agent, std::string_view saved = {},
                       std::string_view folder = {});
   ~Transcript();
@@ -39,7 +39,8 @@ class Transcript {
   /// Returns the reports of a line, a batch for each session that they are about. Nothing: it is no
   /// JSON object. Lines without a meaning give no batch. Each report has an event id that only
   /// depends on its line, or on its message where lines repeat messages, so what is read again is
-  /// stored once. Calls, and prompts of Codex, have the ids of the agent's hooks if these have any. `at` of a report is the line's own time, at most `now`.
+  /// stored once. Calls, and prompts of Codex, have the ids of the agent's hooks if these have any.
+  /// `at` of a report is the line's own time, at most `now`.
   [[nodiscard]] std::optional<std::vector<Batch>> read(std::string_view line, WallTime now);
   /// Returns the reports that follow because nothing more is in the file: some versions of an agent
   /// do not write that a turn is over.

@@ -92,8 +92,8 @@ class GeminiChat {
   }
   bool is_first(Aspect aspect, std::uint64_t more = 0) {
     auto& found = conversation();
-    return monitor::is_first(
-        found, combined(combined(mark_, static_cast<std::uint64_t>(aspect)), more));
+    return monitor::is_first(found,
+                             combined(combined(mark_, static_cast<std::uint64_t>(aspect)), more));
   }
   TranscriptSession& conversation() {
     const auto found =

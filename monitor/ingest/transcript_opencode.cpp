@@ -3,7 +3,8 @@
 // `completed` or `error`. A part does not say whose message it belongs to, so the newest message of
 // a person is remembered. Ids of messages grow with time. Calls have the event ids of the plugin's
 // hooks.
-// Source: sst/opencode packages/opencode/src/session/message-v2.ts, and what version 1.18.33 writes.
+// Source: sst/opencode packages/opencode/src/session/message-v2.ts, and what version 1.18.33
+// writes.
 #include <algorithm>
 
 #include "facts/digest.h"
@@ -52,8 +53,7 @@ void read_code_session(TranscriptSession& conversation, const json& info) {
 void read_code_error(TranscriptCollector& collector, TranscriptSession& conversation,
                      const json& error) {
   const auto name = text_in(error, "name");
-  if (name == "MessageAbortedError")
-    return collector.rest(conversation, idle_reports::interrupted);
+  if (name == "MessageAbortedError") return collector.rest(conversation, idle_reports::interrupted);
   const auto& data = member(error, "data");
   collector.fail(conversation, name, text_in(data, "message"), number_in(data, "statusCode"));
 }
@@ -68,8 +68,7 @@ void read_code_message(TranscriptCollector& collector, TranscriptSession& conver
     return;
   }
   note_code_model(conversation, text_in(info, "modelID"));
-  if (conversation.cwd.empty())
-    conversation.cwd = short_text(text_in(member(info, "path"), "cwd"));
+  if (conversation.cwd.empty()) conversation.cwd = short_text(text_in(member(info, "path"), "cwd"));
   const auto& error = member(info, "error");
   const bool is_over = number_in(member(info, "time"), "completed") > 0 || error.is_object();
   if (!is_over) return;

@@ -30,27 +30,28 @@ struct TranscriptSession {
 
   std::string session{};
   std::string parent{};
-  std::string cwd{};     ///< The first one.
-  std::string model{};   ///< The newest one.
-  std::string title{};   ///< The first line of the first prompt.
+  std::string cwd{};    ///< The first one.
+  std::string model{};  ///< The newest one.
+  std::string title{};  ///< The first line of the first prompt.
   /// Of Codex: digest of the newest prompt, which two lines report. Of Gemini CLI: the id of the
   /// newest message. Of opencode: the id of the newest message whose prompt was reported.
   std::string prompt{};
-  std::string turn{};  ///< Of Codex: the id of the turn. Of opencode: of the newest prompt's message.
-  std::string answer{};  ///< The newest answer whose tokens are counted,
+  std::string
+      turn{};  ///< Of Codex: the id of the turn. Of opencode: of the newest prompt's message.
+  std::string answer{};            ///< The newest answer whose tokens are counted,
   std::int64_t answer_tokens = 0;  ///< and their number.
   std::int64_t steps = 0;
   std::int64_t tokens = 0;
-  double answer_cost = 0;  ///< In US dollars, of that answer,
-  double cost = 0;         ///< and of all.
+  double answer_cost = 0;       ///< In US dollars, of that answer,
+  double cost = 0;              ///< and of all.
   std::int64_t message_ms = 0;  ///< Of Gemini CLI: the newest message's time.
-  std::string waiting_for{};   ///< The subject of the wait for the model's server. Empty: none.
-  bool works = false;          ///< A turn is open.
-  bool may_rest = false;       ///< The newest answer has no call; its line does not say more.
-  bool is_hidden = false;      ///< Nobody's session: its agent made it for itself.
-  bool is_timed = true;        ///< The newest line has a time. Not saved.
-  bool is_compacted = false;   ///< A compaction was reported, and a second line of it may follow.
-  std::int64_t newest_ms = 0;  ///< The newest line's time.
+  std::string waiting_for{};    ///< The subject of the wait for the model's server. Empty: none.
+  bool works = false;           ///< A turn is open.
+  bool may_rest = false;        ///< The newest answer has no call; its line does not say more.
+  bool is_hidden = false;       ///< Nobody's session: its agent made it for itself.
+  bool is_timed = true;         ///< The newest line has a time. Not saved.
+  bool is_compacted = false;    ///< A compaction was reported, and a second line of it may follow.
+  std::int64_t newest_ms = 0;   ///< The newest line's time.
   std::uint64_t newest_line = 0;  ///< That line's digest.
   /// Digests of the ids of the newest lines, or of what was reported. Not saved.
   std::vector<std::uint64_t> lines{};

@@ -11,8 +11,10 @@ import os
 import pathlib
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
+import time
 import unittest
 
 from server import Server
@@ -31,6 +33,34 @@ def copy_of_transcript(name, to):
     then = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=1)
     text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", then.strftime("%Y-%m-%dT%H:%M:%S.000Z"), (DATA / "transcripts" / name).read_text())
     to.write_text(text)
+
+
+class CodeDatabase:
+    """What opencode writes of a session, as far as it is read, as if it were a minute ago."""
+
+    def __init__(self, folder):
+        folder.mkdir(parents=True)
+        lines = (DATA / "transcripts" / "opencode.jsonl").read_text()
+        first = int(re.search(r'"created":(\d{13})', lines)[1])
+        moved = re.sub(r"\b17960139\d{5}\b", lambda found: str(int(found[0]) - first + int(time.time() * 1000) - 100_000), lines)
+        self.events = [json.loads(line) for line in moved.splitlines()]
+        self.session = self.events[0]["data"]["sessionID"]
+        self.connection = sqlite3.connect(folder / "opencode.db", isolation_level=None)
+        self.connection.executescript("""
+            PRAGMA journal_mode = WAL;
+            CREATE TABLE session (id text PRIMARY KEY, time_updated integer NOT NULL);
+            CREATE TABLE event_sequence (aggregate_id text PRIMARY KEY, seq integer NOT NULL, owner_id text);
+            CREATE TABLE event (id text PRIMARY KEY, aggregate_id text NOT NULL, seq integer NOT NULL, type text NOT NULL, data text NOT NULL);
+            CREATE UNIQUE INDEX event_aggregate_seq_idx ON event (aggregate_id, seq);""")
+
+    def write(self, begin, end):
+        for number, event in list(enumerate(self.events))[begin:end]:
+            self.connection.execute("BEGIN IMMEDIATE")
+            self.connection.execute("INSERT OR REPLACE INTO session VALUES (?, ?)", (self.session, int(time.time() * 1000)))
+            self.connection.execute("INSERT INTO event VALUES (?, ?, ?, ?, ?)",
+                                    (event["id"], self.session, number, event["type"], json.dumps(event["data"])))
+            self.connection.execute("INSERT OR REPLACE INTO event_sequence VALUES (?, ?, NULL)", (self.session, number))
+            self.connection.execute("COMMIT")
 
 
 def clean_environment(**more):
@@ -210,6 +240,61 @@ class OfAFollowingMonitor(Sources):
         with Server(PROGRAM, {"CODEX_HOME": str(home), "HOME": str(self.folder)}, ["--follow", "codex"]) as self.server:
             copy_of_transcript("codex-tools.jsonl", home / "sessions" / f"rollout-{session}.jsonl")
             self.until_heard(session, "transcript")
+
+    def kinds(self, session):
+        kinds = [event["kind"] for event in self.ask("GET", f"{SESSIONS}/{session}/events?limit=1000")[1].get("events", [])]
+        return {kind: kinds.count(kind) for kind in set(kinds)}
+
+    def until(self, session, kind, count):
+        end = time.monotonic() + PATIENCE_S
+        while (kinds := self.kinds(session)).get(kind) != count:
+            self.assertLess(time.monotonic(), end, kinds)
+            time.sleep(0.1)
+        return kinds
+
+    def test_the_database_of_opencode_while_it_writes_and_over_a_restart(self):
+        database = CodeDatabase(self.folder / "data" / "opencode")
+        session = database.session
+        environment = {"HOME": str(self.folder), "XDG_DATA_HOME": str(self.folder / "data")}
+        with Server(PROGRAM, environment, ["--follow", "opencode"]) as self.server:
+            self.assertNotIn("tool_call", self.kinds(session))
+            running = next(at for at, event in enumerate(database.events) if '"running"' in json.dumps(event))
+            database.write(0, running + 1)
+            self.until(session, "tool_call", 1)
+            self.assertEqual(self.ask("GET", f"/api/autonomous/progress/{session}")[1]["tools"][0]["name"], "bash")
+            self.server.crash()
+            database.write(running + 1, 30)
+            self.server.start()
+            self.until(session, "tool_call", 2)
+            database.write(30, len(database.events))
+            kinds = self.until(session, "idle", 1)
+        self.assertEqual({kind: kinds.get(kind) for kind in ("user_input", "tool_call", "tool_result", "error", "message")},
+                         {"user_input": 1, "tool_call": 3, "tool_result": 2, "error": 1, "message": 1})
+
+    def test_a_chat_of_gemini_cli_in_both_of_its_forms(self):
+        chats = self.folder / ".gemini" / "tmp" / "project" / "chats"
+        chats.mkdir(parents=True)
+        session = "e397ffbe-b8d3-4c1b-a504-1d5097f4fbb8"
+        copy_of_transcript("gemini-cli.jsonl", self.folder / "recorded")
+        lines = (self.folder / "recorded").read_text().splitlines()
+        messages = {}
+        for line in map(json.loads, lines):
+            if "type" in line:
+                messages[line["id"]] = line
+        facts = {"sessionId": "whole-chat", "projectHash": "p", "startTime": "2026-11-30T04:36:22.084Z"}
+        with Server(PROGRAM, {"HOME": str(self.folder)}, ["--follow", "gemini-cli"]) as self.server:
+            for count in range(len(messages)):
+                text = json.dumps(facts | {"messages": list(messages.values())[:count + 1]})
+                for part in (text[:len(text) // 2], text):
+                    (chats / "session-whole.json").write_text(part)
+                    time.sleep(0.02)
+                with (chats / "session-lines.jsonl").open("a") as chat:
+                    chat.write("\n".join(lines[count * len(lines) // len(messages):(count + 1) * len(lines) // len(messages)]) + "\n")
+            for each in (session, "whole-chat"):
+                kinds = self.until(each, "message", 1)
+                self.assertEqual({kind: kinds.get(kind) for kind in ("user_input", "tool_call", "tool_result")},
+                                 {"user_input": 1, "tool_call": 3, "tool_result": 3})
+                self.assertEqual(self.sources(each), ["transcript"])
 
 
 if __name__ == "__main__":

@@ -415,9 +415,7 @@ void keep_hook(FollowHome& home, HookAgent agent, const json& body) {
   const auto event = hook_event(agent, body.dump());
   ASSERT_TRUE(event.ok()) << event.error().message;
   if (event->reports.empty()) return;
-  Batch batch{.session = event->session,
-              .creation = Creation::attach,
-              .by = ReportOrigin::hooks};
+  Batch batch{.session = event->session, .creation = Creation::attach, .by = ReportOrigin::hooks};
   batch.spec = event->spec;
   batch.reports = event->reports;
   ASSERT_TRUE(home.keep(batch).ok());
@@ -455,14 +453,16 @@ TEST(FollowAgents, count_a_call_of_hooks_and_transcript_once) {
   for (const auto& [tool, id, input] :
        {std::tuple{"bash", "call_0", json{{"command", "echo one; touch a.txt"}}},
         std::tuple{"bash", "call_1", json{{"command", "ls /no/such/directory"}}}}) {
-    keep_hook(opencode, HookAgent::opencode,
-              {{"type", "tool.execute.before"},
-               {"properties",
-                {{"sessionID", opencode_session}, {"tool", tool}, {"callID", id}, {"args", input}}}});
-    keep_hook(opencode, HookAgent::opencode,
-              {{"type", "tool.execute.after"},
-               {"properties",
-                {{"sessionID", opencode_session}, {"tool", tool}, {"callID", id}, {"output", "x"}}}});
+    keep_hook(
+        opencode, HookAgent::opencode,
+        {{"type", "tool.execute.before"},
+         {"properties",
+          {{"sessionID", opencode_session}, {"tool", tool}, {"callID", id}, {"args", input}}}});
+    keep_hook(
+        opencode, HookAgent::opencode,
+        {{"type", "tool.execute.after"},
+         {"properties",
+          {{"sessionID", opencode_session}, {"tool", tool}, {"callID", id}, {"output", "x"}}}});
   }
   CodeDatabase database(opencode.root() / "opencode.db");
   for (const auto& event : recorded_events()) database.add(event);

@@ -31,13 +31,29 @@ std::vector<std::string> fuzz_seeds() {
       "\n"
       R"({"type":"response_item","timestamp":"2026-11-22T10:00:02Z","payload":{"type":"function_call","name":"sh","arguments":"{}","call_id":"c"}})"
       "\n"
-      R"({"type":"event_msg","timestamp":"2026-11-22T10:00:03Z","payload":{"type":"task_complete","error":{"message":"x","codex_error_info":{"a":{"http_status_code":401}}}}})"};
+      R"({"type":"event_msg","timestamp":"2026-11-22T10:00:03Z","payload":{"type":"task_complete","error":{"message":"x","codex_error_info":{"a":{"http_status_code":401}}}}})",
+      R"({"sessionId":"s","projectHash":"h","kind":"subagent","directories":["/p"]})"
+      "\n"
+      R"({"id":"m1","type":"user","timestamp":"2026-11-22T10:00:00Z","content":[{"text":"do it"}]})"
+      "\n"
+      R"({"$set":{"messages":[{"id":"m2","type":"gemini","timestamp":"2026-11-22T10:00:01Z","content":"so","tokens":{"total":5},)"
+      R"("toolCalls":[{"id":"c","name":"sh","args":{"a":1},"status":"error","timestamp":"2026-11-22T10:00:02Z","resultDisplay":"no"}]}]}})",
+      R"({"id":"e1","type":"message.updated.1","data":{"sessionID":"s","info":{"id":"m1","role":"user","time":{"created":1795341600000}}}})"
+      "\n"
+      R"({"id":"e2","type":"message.part.updated.1","data":{"sessionID":"s","part":{"id":"p1","messageID":"m1","type":"text","text":"do it"}}})"
+      "\n"
+      R"({"id":"e3","type":"message.part.updated.1","data":{"sessionID":"s","time":1795341601000,"part":{"id":"p2","messageID":"m2","type":"tool",)"
+      R"("tool":"bash","callID":"c","state":{"status":"error","input":{},"error":"no","time":{"start":1}}}}})"
+      "\n"
+      R"({"id":"e4","type":"message.updated.1","data":{"sessionID":"s","info":{"id":"m2","role":"assistant","finish":"stop","cost":0.1,)"
+      R"("tokens":{"input":5,"output":1},"time":{"created":1795341600000,"completed":1795341602000}}}})"};
 }
 
 void try_input(std::string_view text) {
   constexpr WallTime now{Millis{1'795'435'200'000}};
-  for (const auto agent : {TranscriptAgent::claude_code, TranscriptAgent::codex}) {
-    Transcript transcript(agent);
+  for (const auto agent : {TranscriptAgent::claude_code, TranscriptAgent::codex,
+                           TranscriptAgent::gemini_cli, TranscriptAgent::opencode}) {
+    Transcript transcript(agent, {}, "parent");
     const auto check_all = [&](const std::vector<Batch>& batches) {
       for (const auto& batch : batches) {
         FUZZ_REQUIRE(is_session_id(batch.session));
