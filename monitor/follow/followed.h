@@ -43,7 +43,7 @@ struct Followed {
 
   /// Goes on where it was.
   void adopt(const SavedTranscript& saved);
-  /// Forgets what its reader knows. What was read of the file so far is not reported again.
+  /// Forgets what its reader knows. The lines so far are not reported again.
   void forget();
   /// Notes what is known of the file, and whether that is news.
   void note(std::int64_t bytes, WallTime changed_at, bool is_another, WallTime awake_since);

@@ -1,8 +1,8 @@
-// opencode writes each change of a session as an event with a number into an SQLite database, in
-// the same transaction as the change (table `event`; `event_sequence` has the newest number of each
-// session). So a session is read like a file whose lines are its events. The database is opened for
-// each look, read in short statements, and closed: a reader in the mode WAL keeps no writer out. If
-// there is no log file beside it, no program has it open, and it is read without any lock or file.
+// opencode writes each change of a session into an SQLite database, and in the same transaction an
+// event with a number (table `event`). `event_sequence` has the newest number of each session. So a
+// session is read like a file whose lines are its events. The database is opened for each look,
+// read in short statements, and closed: a reader in the mode WAL keeps no writer out. Without a log
+// file beside it no program has it open, and it is read without any lock or file.
 #include "follow/opencode_log.h"
 
 #include <sys/stat.h>

@@ -20,8 +20,9 @@ struct TranscriptPlace {
   const char* within;    ///< within which is this one.
   const char* at_home;   ///< Without the variable: the folder within the home directory.
   int folders_deep = 0;  ///< Levels of folders that are looked into.
-  /// An answer that may be the last one of its turn is it after this time without a line: the agent
-  /// writes an answer before its calls in the same way. 0: its lines say it.
+  /// An answer may be the last one of its turn, or calls may follow it: some agents write both in
+  /// the same way. It is the last one after this time without a line. 0: the lines of the agent say
+  /// it.
   std::chrono::seconds rests_after{0};
 };
 
@@ -36,7 +37,7 @@ struct TranscriptPlace {
 /// True if the path is below the directory of an agent's transcripts, as it is written.
 [[nodiscard]] bool is_in_transcripts(const std::filesystem::path& path);
 
-/// What a file within an agent's directory is.
+/// The form of a file within an agent's directory.
 enum class TranscriptForm : std::uint8_t {
   none,
   lines,    ///< Lines are appended to it.

@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What of a message was reported.
+/// The parts of a message that are reported.
 enum class Aspect : std::uint8_t { whole = 1, prompt, answer, use, state, call, result };
 
 /// A message of a person begins with this if Gemini CLI wrote it.

@@ -439,7 +439,7 @@ TEST(FollowAgents, count_a_call_of_hooks_and_transcript_once) {
   }
   for (const auto& line : recorded_lines("gemini-cli.jsonl"))
     append(chat_in(gemini, "session-1.jsonl"), line + "\n");
-  // What is older than the hooks' reports would be left out.
+  // Lines that are older than the hooks' reports would be left out.
   auto options = of_any_age(gemini);
   options.look_up = [](const std::string&) { return FollowedSession{}; };
   gemini.read(std::move(options));
