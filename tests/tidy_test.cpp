@@ -84,6 +84,7 @@ const Set shared_with_monitor = {
     "store/change_notifier.h",
     "store/event_reader.h",
     "store/event_row.h",
+    "store/foreign_database.h",
     "store/lock.h",
     "store/place.h",
     "store/memory_count.h",

@@ -14,7 +14,6 @@
 #include "facts/digest.h"
 #include "facts/ids.h"
 #include "follow/transcript_root.h"
-#include "store/sqlite.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -33,23 +32,6 @@ bool is_regular(const fs::path& file) {
   return lstat(file.c_str(), &facts) == 0 && S_ISREG(facts.st_mode);
 }
 
-/// Runs a function that throws SqlFailure.
-template <class Function>
-auto caught(Function function) -> decltype(function()) {
-  try {
-    return function();
-  } catch (const SqlFailure& failure) {
-    return failure.error;
-  }
-}
-
-/// The digest of an event's id; 0: the session has no such event.
-std::uint64_t mark_of(Database& database, const std::string& session, std::int64_t number) {
-  auto statement = database.prepare("SELECT id FROM event WHERE aggregate_id = ? AND seq = ?");
-  statement.bind_all(std::string_view(session), number);
-  return statement.step() ? digest_of(statement.bytes(0)) : 0;
-}
-
 /// An event as a line.
 std::string line_of(const std::string& id, const std::string& type, std::string_view data) {
   using nlohmann::json;
@@ -63,86 +45,88 @@ std::string line_of(const std::string& id, const std::string& type, std::string_
 
 }  // namespace
 
-OpencodeLog::OpencodeLog(std::unique_ptr<Database> database) : database_(std::move(database)) {}
-OpencodeLog::~OpencodeLog() = default;
-OpencodeLog::OpencodeLog(OpencodeLog&&) noexcept = default;
-OpencodeLog& OpencodeLog::operator=(OpencodeLog&&) noexcept = default;
-
 Result<OpencodeLog> OpencodeLog::open(const fs::path& database) {
-  return caught([&]() -> Result<OpencodeLog> {
-    if (!is_regular(database))
-      return Error{ErrorCode::unavailable, database.string() + " is not a regular file"};
-    const bool is_in_use = is_regular(database.string() + std::string(log_ending));
-    auto opened = std::make_unique<Database>(
-        database.string(), is_in_use ? OpenMode::read_only : OpenMode::unchanging);
-    auto tables = opened->prepare(
-        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND "
-        "name IN ('event', 'event_sequence', 'session')");
-    constexpr std::int64_t needed = 3;
-    if (!tables.step() || tables.integer(0) != needed)
-      return Error{ErrorCode::invalid,
-                   database.string() +
-                       " has no events: this version of opencode is not followed. Its plugin "
-                       "reports them: watchdog-monitor hooks install opencode"};
-    tables.reset();
-    return OpencodeLog(std::move(opened));
-  });
+  auto opened = ForeignDatabase::open(database);
+  if (!opened) return opened.error();
+  std::int64_t found = 0;
+  auto asked = opened->ask(
+      "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND "
+      "name IN ('event', 'event_sequence', 'session')",
+      {}, [&](const ForeignRow& row) {
+        found = row.integer(0);
+        return true;
+      });
+  if (!asked) return asked.error();
+  constexpr std::int64_t needed = 3;
+  if (found != needed)
+    return Error{ErrorCode::invalid,
+                 database.string() +
+                     " has no events: this version of opencode is not followed. Its plugin "
+                     "reports them: watchdog-monitor hooks install opencode"};
+  return OpencodeLog(std::move(*opened));
 }
 
 Result<std::vector<OpencodeLog::Session>> OpencodeLog::sessions() {
-  return caught([&]() -> Result<std::vector<Session>> {
-    auto statement = database_->prepare(
-        "SELECT q.aggregate_id, q.seq, s.time_updated FROM event_sequence AS q "
-        "JOIN session AS s ON s.id = q.aggregate_id ORDER BY s.time_updated DESC LIMIT ?");
-    statement.bind_all(sessions_max);
-    std::vector<Session> found;
-    while (statement.step()) {
-      Session session{.id = statement.text(0),
-                      .events = std::max<std::int64_t>(statement.integer(1), -1) + 1,
-                      .changed = WallTime{Millis{statement.integer(2)}}};
-      if (is_session_id(session.id)) found.push_back(std::move(session));
-    }
-    return found;
-  });
+  std::vector<Session> found;
+  const ForeignDatabase::Value values[] = {sessions_max};
+  auto asked = database_.ask(
+      "SELECT q.aggregate_id, q.seq, s.time_updated FROM event_sequence AS q "
+      "JOIN session AS s ON s.id = q.aggregate_id ORDER BY s.time_updated DESC LIMIT ?",
+      values, [&](const ForeignRow& row) {
+        Session session{.id = row.text(0),
+                        .events = std::max<std::int64_t>(row.integer(1), -1) + 1,
+                        .changed = WallTime{Millis{row.integer(2)}}};
+        if (is_session_id(session.id)) found.push_back(std::move(session));
+        return true;
+      });
+  if (!asked) return asked.error();
+  return found;
 }
 
 Result<void> OpencodeLog::read(const std::string& session, TranscriptPosition& position,
                                TranscriptFile::Piece& piece, bool& is_another) {
-  return caught([&]() -> Result<void> {
-    piece = {};
-    is_another = false;
-    if (position.offset > 0) {
-      const auto mark = mark_of(*database_, session, position.offset - 1);
-      is_another = mark != position.head;
-      if (is_another) position = {};
-    }
-    auto events = database_->prepare(
-        "SELECT seq, id, type, data FROM event WHERE aggregate_id = ? AND seq >= ? ORDER BY seq");
-    events.bind_all(std::string_view(session), position.offset);
-    std::vector<std::size_t> ends;
-    piece.is_end = true;
-    while (events.step()) {
-      const auto data = events.bytes(3);
-      position.offset = events.integer(0) + 1;
-      const auto id = events.text(1);
-      position.head = digest_of(id);
-      if (data.size() > transcript_line_max) {
-        ++piece.skipped;
-      } else {
-        piece.bytes += line_of(id, events.text(2), data);
-        ends.push_back(piece.bytes.size());
-      }
-      piece.is_end = piece.bytes.size() < piece_bytes;
-      if (!piece.is_end) break;
-    }
-    events.reset();
-    std::size_t begin = 0;
-    for (const auto end : ends) {
-      piece.lines.push_back(std::string_view(piece.bytes).substr(begin, end - begin));
-      begin = end;
-    }
-    return {};
-  });
+  piece = {};
+  is_another = false;
+  auto at = position;
+  if (at.offset > 0) {
+    const ForeignDatabase::Value newest[] = {std::string_view(session), at.offset - 1};
+    std::uint64_t mark = 0;
+    auto asked = database_.ask("SELECT id FROM event WHERE aggregate_id = ? AND seq = ?", newest,
+                               [&](const ForeignRow& row) {
+                                 mark = digest_of(row.bytes(0));
+                                 return false;
+                               });
+    if (!asked) return asked;
+    is_another = mark != at.head;
+    if (is_another) at = {};
+  }
+  std::vector<std::size_t> ends;
+  piece.is_end = true;
+  const ForeignDatabase::Value values[] = {std::string_view(session), at.offset};
+  auto asked = database_.ask(
+      "SELECT seq, id, type, data FROM event WHERE aggregate_id = ? AND seq >= ? ORDER BY seq",
+      values, [&](const ForeignRow& row) {
+        const auto id = row.text(1);
+        const auto data = row.bytes(3);
+        at.offset = row.integer(0) + 1;
+        at.head = digest_of(id);
+        if (data.size() > transcript_line_max) {
+          ++piece.skipped;
+        } else {
+          piece.bytes += line_of(id, row.text(2), data);
+          ends.push_back(piece.bytes.size());
+        }
+        piece.is_end = piece.bytes.size() < piece_bytes;
+        return piece.is_end;
+      });
+  if (!asked) return asked;
+  position = at;
+  std::size_t begin = 0;
+  for (const auto end : ends) {
+    piece.lines.push_back(std::string_view(piece.bytes).substr(begin, end - begin));
+    begin = end;
+  }
+  return {};
 }
 
 void OpencodeLogs::note(const fs::path& file, std::chrono::milliseconds later) {

@@ -7,18 +7,14 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <memory>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "follow/transcript_file.h"
+#include "store/foreign_database.h"
 #include "watchdog/result.h"
 #include "watchdog/time.h"
-
-namespace watchdog {
-class Database;
-}  // namespace watchdog
 
 namespace watchdog::monitor {
 
@@ -34,11 +30,6 @@ class OpencodeLog {
 
   /// Errors: `unavailable`, `corrupt`; `invalid`: it has no events.
   [[nodiscard]] static Result<OpencodeLog> open(const std::filesystem::path& database);
-  ~OpencodeLog();
-  OpencodeLog(OpencodeLog&&) noexcept;
-  OpencodeLog& operator=(OpencodeLog&&) noexcept;
-  OpencodeLog(const OpencodeLog&) = delete;
-  OpencodeLog& operator=(const OpencodeLog&) = delete;
 
   /// The newest sessions. Errors: `unavailable`, `corrupt`.
   [[nodiscard]] Result<std::vector<Session>> sessions();
@@ -49,8 +40,8 @@ class OpencodeLog {
                                   TranscriptFile::Piece& piece, bool& is_another);
 
  private:
-  explicit OpencodeLog(std::unique_ptr<Database> database);
-  std::unique_ptr<Database> database_;
+  explicit OpencodeLog(ForeignDatabase database) : database_(std::move(database)) {}
+  ForeignDatabase database_;
 };
 
 /// The databases of opencode that changed. Use from one thread at a time.
