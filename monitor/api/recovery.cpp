@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "api/routes.h"
+#include "core/recovery_act.h"
 #include "core/session_label.h"
 #include "facts/agent_tools.h"
 #include "files/open_file.h"
@@ -49,14 +50,6 @@ const OpenCall* call_of(const HookEvent& event, const History& history) {
   return found == calls.rend() ? nullptr : &*found;
 }
 
-bool is_unwell(const History& history) {
-  return std::ranges::any_of(*history.notes->server, [](const ServerNote& note) {
-    const auto state = note.evidence.state;
-    return state == ServerState::hung || state == ServerState::restarted ||
-           state == ServerState::gone;
-  });
-}
-
 RecoveryFacts facts_of(const Attempt& attempt, const Watched& watched, const OpenCall* open) {
   const auto& judged = watched.judged;
   const auto& history = judged.history;
@@ -72,7 +65,7 @@ RecoveryFacts facts_of(const Attempt& attempt, const Watched& watched, const Ope
                       .health = judged.health,
                       .lifecycle = history.lifecycle,
                       .is_cancelled = history.notes->cancel.has_value(),
-                      .is_server_unwell = is_unwell(history),
+                      .is_server_unwell = is_server_unwell(history),
                       .agent = watched.description->agent,
                       .labels = labels_of(*watched.description),
                       .acted_at = acts.at,
@@ -81,58 +74,13 @@ RecoveryFacts facts_of(const Attempt& attempt, const Watched& watched, const Ope
                       .refuse = reach(RecoveryStep::refuse)};
   const auto& repetition = *history.repetition;
   facts.is_identical_call = open != nullptr && is_identical_call(repetition, open->mark);
-  if (!repetition.steps.empty() && repetition.steps.back().again)
-    facts.repeated_at = repetition.steps.back().seq;
+  facts.repeated_at = newest_repeat(repetition);
   return facts;
 }
 
-/// `looping (R1), events 3 to 17`
-std::string proof_of(const Health& health) {
-  auto text = std::string(name_of(health.kind)) + " (" + std::string(name_of(health.pattern)) + ")";
-  const auto& [first, last] = health.evidence;
-  if (first == 0) return text;
-  text += last == 0 ? ", event " : ", events ";
-  text += std::to_string(first);
-  return last == 0 ? text : text + " to " + std::to_string(last);
-}
-
-constexpr AuditAction action_of(RecoveryStep step) {
-  switch (step) {
-    case RecoveryStep::nudge:
-      return AuditAction::nudge;
-    case RecoveryStep::refuse:
-      return AuditAction::refuse;
-    case RecoveryStep::cancel:
-      break;
-  }
-  return AuditAction::cancel;
-}
-
-/// One act, ready to be claimed. A plain value.
-struct PlannedAct {
-  RecoveryDecision decision;
-  std::string fact;  ///< For people and the agent.
-  std::string proof;
-  Seq verdict = 0;
-  int number = 0;
-
-  [[nodiscard]] std::string id() const {
-    return "rule:" + decision.rule + ":" + std::to_string(verdict) + ":" + std::to_string(number);
-  }
-  [[nodiscard]] std::string words() const {
-    return std::string(decision.dry_run ? "would " : "did ") + std::string(name_of(decision.step));
-  }
-};
-
 /// The claim, and what belongs to the act.
 std::vector<Report> reports_for(const PlannedAct& act, const HookEvent& event) {
-  std::vector<Report> reports(1);
-  auto& claim = reports.front();
-  claim.kind = ReportKind::message;
-  claim.name = "hook";
-  claim.content =
-      "rule " + act.decision.rule + " " + act.words() + ": " + act.proof + ": " + act.fact;
-  claim.event_id = act.id();
+  std::vector<Report> reports{claim_of(act)};
   if (act.decision.dry_run) return reports;
   if (act.decision.step == RecoveryStep::refuse) {
     const auto said = std::ranges::find(event.reports, ReportKind::tool_call, &Report::kind);
@@ -161,12 +109,7 @@ RecoveryOutcome outcome_of(const PlannedAct& act, const Receipt& receipt) {
 }
 
 void write_down(const AttemptPtr& attempt, const PlannedAct& act, RecoveryOutcome outcome) {
-  const AuditEntry entry{
-      .at = system_clock().wall(),
-      .actor = "rule:" + act.decision.rule,
-      .action = action_of(act.decision.step),
-      .target = attempt->event.session,
-      .outcome = (act.decision.dry_run ? act.words() : std::string("ok")) + ": " + act.proof};
+  const auto entry = entry_of(act, attempt->event.session, {});
   // The act is in the session already, so it happens although the log could not be written.
   attempt->call->backend.write(
       [entry](Store& store) { return store.keep(entry); },
@@ -182,16 +125,15 @@ void ask_rules(const AttemptPtr& attempt) {
   if (!is_trouble(watched->judged.health.kind)) return attempt->done({});
   const auto* open = call_of(attempt->event, watched->judged.history);
   const auto facts = facts_of(*attempt, *watched, open);
-  PlannedAct act{.decision = decide(call.recovery.rules(), facts)};
-  if (!act.decision) return attempt->done({});
+  auto decision = decide(call.recovery.rules(), facts);
+  if (!decision) return attempt->done({});
   if (open != nullptr) attempt->command = open->notes->command;
+  const auto before = facts.acts.find(decision.rule);
+  const auto done = before == facts.acts.end() ? 0 : before->second;
+  auto act = planned(std::move(decision), facts.health, done);
   act.fact = act.decision.step == RecoveryStep::refuse
                  ? refusal_of(*watched->judged.history.repetition, *open)
                  : fact_of(watched->judged, attempt->command);
-  act.proof = proof_of(facts.health);
-  act.verdict = facts.health.evidence[0];
-  const auto before = facts.acts.find(act.decision.rule);
-  act.number = before == facts.acts.end() ? 1 : before->second + 1;
   Batch batch{.session = session,
               .creation = Creation::refuse,
               .reports = reports_for(act, attempt->event),

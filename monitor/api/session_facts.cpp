@@ -121,10 +121,9 @@ void add_processes(BundleFacts& facts, const AgentPlace& place) {
 
 }  // namespace
 
-AgentPlace agent_place(const SessionRow& row, const Watched& watched) {
+AgentPlace agent_process(const Watched& watched) {
   const auto& history = watched.judged.history;
   const auto self = this_process();
-  const auto folder = row.spec.labels.find("cwd");
   return {.process = {.pid = history.pid,
                       .start_ticks = history.start_ticks,
                       .boot_id = self.boot_id,
@@ -133,8 +132,14 @@ AgentPlace agent_place(const SessionRow& row, const Watched& watched) {
           .is_found =
               history.notes->process_found ||
               std::any_of(history.sources.begin(), history.sources.end(),
-                          [](const SourceNote& note) { return note.origin == ReportOrigin::run; }),
-          .folder = folder == row.spec.labels.end() ? "" : std::string(folder->second)};
+                          [](const SourceNote& note) { return note.origin == ReportOrigin::run; })};
+}
+
+AgentPlace agent_place(const SessionRow& row, const Watched& watched) {
+  auto place = agent_process(watched);
+  const auto folder = row.spec.labels.find("cwd");
+  if (folder != row.spec.labels.end()) place.folder = std::string(folder->second);
+  return place;
 }
 
 Result<BundleFacts> stored_facts(Backend& backend, StoreReader& reader, const SessionRow& row,

@@ -18,6 +18,8 @@ struct AgentPlace {
   bool is_found = false;   ///< The monitor found the process itself; nobody only named it.
   std::string folder{};    ///< The folder that the session names; empty: none.
 };
+/// Without the folder.
+[[nodiscard]] AgentPlace agent_process(const Watched& watched);
 [[nodiscard]] AgentPlace agent_place(const SessionRow& row, const Watched& watched);
 
 /// Returns what the store has of the session. Use from the reader's thread. Errors: as of the

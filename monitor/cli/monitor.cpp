@@ -21,6 +21,7 @@
 #include "api/api.h"
 #include "api/check_service.h"
 #include "api/recovery.h"
+#include "api/recovery_steps.h"
 #include "api/unasked_check.h"
 #include "api/version.h"
 #include "cli/endpoint.h"
@@ -59,6 +60,7 @@ struct Monitor::State {
     }
     last.reset();
     ready_command.reset();
+    recovery_steps.reset();
     tokens.reset();
     liveness.reset();
     telemetry.reset();
@@ -120,7 +122,8 @@ struct Monitor::State {
   std::unique_ptr<HttpServer> telemetry;  ///< Null: OpenTelemetry comes to `server` alone.
   std::unique_ptr<PassThrough> through;   ///< Null: no model server was named.
   std::unique_ptr<Liveness> liveness;
-  std::unique_ptr<ReadyCommand> ready_command;  ///< Null: no command is set.
+  std::unique_ptr<ReadyCommand> ready_command;    ///< Null: no command is set.
+  std::unique_ptr<RecoverySteps> recovery_steps;  ///< Null: no rule needs it.
   std::unique_ptr<Following> following;         ///< Null: no transcripts are followed.
   boost::asio::signal_set signals;
   std::unique_ptr<TokenWatch> tokens;
@@ -466,8 +469,16 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   if (auto kept = state->mcp->keep_tasks_in(database.string() + "-mcp-tasks"); !kept)
     spdlog::warn("tasks of MCP clients end with this monitor: {}", kept.error().message);
   state->api->open_mcp(state->mcp.get());
-  state->api->act_by(
-      std::make_shared<Recovery>(settings.recovery.rules, Recovery::pause_file_of(database)));
+  const auto recovery =
+      std::make_shared<Recovery>(settings.recovery.rules, Recovery::pause_file_of(database));
+  state->api->act_by(recovery);
+  if (RecoverySteps::has_work(recovery->rules()))
+    state->recovery_steps = std::make_unique<RecoverySteps>(
+        *state->store_thread,
+        RecoverySteps::Options{
+            .recovery = recovery,
+            .asks_git = settings.recovery.bundle_git,
+            .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
   state->tokens = watch_tokens(
       settings, *access_policy,
       [api = state->api.get(), through = state->through.get()](std::vector<Token> tokens) {

@@ -1,4 +1,4 @@
-// `decide` asks in the order of the promises. A pause stops everything. Only a confirmed loop of a
+// `decide` asks in the order of the promises. A pause stops everything. Only a confirmed verdict on a
 // running session counts. Then come the rules, by their step. A nudge says what the judge counted.
 // Its text has no advice, so the agent's model decides.
 #include "core/recovery_rule.h"
@@ -20,27 +20,44 @@ constexpr bool is_own_repetition(Pattern pattern) {
          (is_repetition(pattern) && pattern != Pattern::repeated_turns);
 }
 
-bool is_state(RecoveryState state, HealthKind kind) {
-  return kind == (state == RecoveryState::looping ? HealthKind::looping : HealthKind::stuck);
+bool is_state(RecoveryState state, const Health& health) {
+  switch (state) {
+    case RecoveryState::looping:
+      return health.kind == HealthKind::looping;
+    case RecoveryState::stuck:
+      return health.kind == HealthKind::stuck;
+    case RecoveryState::quiet:
+      return health.kind == HealthKind::slow && health.pattern == Pattern::quiet;
+    case RecoveryState::dead:
+      break;
+  }
+  return health.kind == HealthKind::dead;
+}
+
+/// True if the agent itself repeats something, says the verdict.
+bool says_repetition(const Health& health) {
+  return health.kind == HealthKind::looping || health.kind == HealthKind::stuck;
 }
 
 bool is_for(const RecoveryRule& rule, const RecoveryFacts& facts) {
   return std::ranges::any_of(
-             rule.on, [&](RecoveryState state) { return is_state(state, facts.health.kind); }) &&
+             rule.on, [&](RecoveryState state) { return is_state(state, facts.health); }) &&
          (rule.agent.empty() || rule.agent == facts.agent) &&
          (rule.label.empty() || std::ranges::find(facts.labels, rule.label) != facts.labels.end());
 }
 
 /// Why nothing may act on the session now; empty: something may.
 std::string_view hindrance(const RecoveryFacts& facts) {
-  const auto kind = facts.health.kind;
+  const auto& health = facts.health;
+  const bool repeats = says_repetition(health);
   if (facts.is_paused) return "recovery is paused";
-  if (kind != HealthKind::looping && kind != HealthKind::stuck) return "nothing is confirmed";
-  if (!is_own_repetition(facts.health.pattern)) return "the agent itself repeats nothing";
+  if (!repeats && !is_state(RecoveryState::quiet, health) && !is_state(RecoveryState::dead, health))
+    return "nothing is confirmed";
+  if (repeats && !is_own_repetition(health.pattern)) return "the agent itself repeats nothing";
   if (facts.lifecycle != Lifecycle::running) return "the session waits, rests or has ended";
   if (facts.is_cancelled) return "the session is cancelled";
   if (facts.is_server_unwell) return "the model server hangs or cannot be reached";
-  if (!facts.is_identical_call && facts.repeated_at <= facts.acted_at)
+  if (repeats && !facts.is_identical_call && facts.repeated_at <= facts.acted_at)
     return "nothing was repeated since the newest act";
   return {};
 }
@@ -48,6 +65,22 @@ std::string_view hindrance(const RecoveryFacts& facts) {
 int done_by(const RecoveryFacts& facts, const std::string& rule) {
   const auto found = facts.acts.find(rule);
   return found == facts.acts.end() ? 0 : found->second;
+}
+
+RecoveryFacts::Reach reach_of(RecoveryStep step, const RecoveryFacts& facts) {
+  switch (step) {
+    case RecoveryStep::nudge:
+      return facts.nudge;
+    case RecoveryStep::refuse:
+      return {.now = facts.refuse.now && facts.is_identical_call, .ever = facts.refuse.ever};
+    case RecoveryStep::end_call:
+      return {.now = facts.end_call.now && facts.is_pause_over, .ever = facts.end_call.ever};
+    case RecoveryStep::command:
+      return {.now = facts.command.now && facts.is_pause_over, .ever = facts.command.ever};
+    case RecoveryStep::cancel:
+      break;
+  }
+  return facts.cancel;
 }
 
 /// `Bash `pytest tests/a``
@@ -65,23 +98,39 @@ std::string counted_calls(std::int32_t count, std::string_view tool, std::string
 
 RecoveryDecision decide(const RecoveryRules& rules, const RecoveryFacts& facts) {
   if (const auto why = hindrance(facts); !why.empty()) return {.why_not = why};
-  for (const auto step : {RecoveryStep::nudge, RecoveryStep::refuse, RecoveryStep::cancel}) {
+  for (const auto step : {RecoveryStep::nudge, RecoveryStep::refuse, RecoveryStep::end_call,
+                          RecoveryStep::cancel, RecoveryStep::command}) {
+    const auto reach = reach_of(step, facts);
+    if (!reach.ever) continue;
     for (const auto& [name, rule] : rules) {
       if (rule.step != step || !is_for(rule, facts) || done_by(facts, name) >= rule.at_most)
         continue;
-      if (step == RecoveryStep::nudge) {
-        if (!facts.nudge.ever) continue;
-        if (!facts.nudge.now) return {.why_not = "the agent takes a nudge at another event"};
-      }
-      if (step == RecoveryStep::refuse) {
-        if (!facts.refuse.ever) continue;
-        if (!facts.is_identical_call || !facts.refuse.now)
-          return {.why_not = "the event is not an identical call"};
-      }
+      if (!reach.now) return {.why_not = "the step that is next is for another moment"};
       return {.rule = name, .step = step, .dry_run = rule.dry_run, .why_not = {}};
     }
   }
   return {.why_not = "no rule is left for this verdict"};
+}
+
+Millis pause_after(int number) {
+  constexpr Millis first{60'000};
+  constexpr int factor = 5;
+  auto pause = first;
+  for (int before = 1; before < number; ++before) pause *= factor;
+  return pause;
+}
+
+bool is_server_unwell(const History& history) {
+  return std::ranges::any_of(*history.notes->server, [](const ServerNote& note) {
+    const auto state = note.evidence.state;
+    return state == ServerState::hung || state == ServerState::restarted ||
+           state == ServerState::gone;
+  });
+}
+
+Seq newest_repeat(const Repetition& repetition) {
+  const bool is_repeat = !repetition.steps.empty() && repetition.steps.back().again;
+  return is_repeat ? repetition.steps.back().seq : 0;
 }
 
 bool is_identical_call(const Repetition& repetition, const CallMark& call) {

@@ -16,7 +16,8 @@ namespace watchdog::monitor {
 /// Rules by their names.
 using RecoveryRules = std::map<std::string, RecoveryRule>;
 
-/// What a decision depends on: the session at one event of its agent's hook. A plain value.
+/// What a decision depends on: the session at one event of its agent's hook, or between events. A
+/// plain value.
 struct RecoveryFacts {
   bool is_paused = false;  ///< The owner paused all rules.
   Health health{};         ///< The verdict with its proof.
@@ -36,8 +37,14 @@ struct RecoveryFacts {
     bool now = false;
     bool ever = false;
   };
-  Reach nudge{}, refuse{};
+  Reach nudge{}, refuse{}, end_call{}, command{};
+  Reach cancel{.now = true, .ever = true};
+  /// A pause follows each act of the steps end_call and command.
+  bool is_pause_over = true;
 };
+
+/// The pause after the act of this number: 1 min, 5 min, 25 min.
+[[nodiscard]] Millis pause_after(int number);
 
 /// One act of a rule, or the reason why no rule acts. A plain value.
 struct RecoveryDecision {
@@ -53,6 +60,11 @@ struct RecoveryDecision {
 /// are used up, and only if the agent repeated something since. Nothing acts on a suspicion, a
 /// prediction or a time, nor while the session waits or rests.
 [[nodiscard]] RecoveryDecision decide(const RecoveryRules& rules, const RecoveryFacts& facts);
+
+/// Returns whether a model server of the session hangs, restarted or cannot be reached.
+[[nodiscard]] bool is_server_unwell(const History& history);
+/// Returns the newest finished call, if it repeats an earlier one; else 0.
+[[nodiscard]] Seq newest_repeat(const Repetition& repetition);
 
 /// Returns whether the newest two same calls had the same result, and nothing new came since.
 [[nodiscard]] bool is_identical_call(const Repetition& repetition, const CallMark& call);

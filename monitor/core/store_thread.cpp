@@ -512,6 +512,11 @@ std::vector<std::string> StoreThread::ended_waits(WallTime from, WallTime by) co
   return seen ? seen->ended_waits(from, by) : std::vector<std::string>();
 }
 
+std::vector<std::string> StoreThread::with_verdict() const {
+  const auto seen = observer();
+  return seen ? seen->with_verdict() : std::vector<std::string>();
+}
+
 void StoreThread::erase(Erasure erasure,
                         std::function<void(Result<std::vector<std::string>>)> done) {
   state_->queue.add(StoreTask{std::move(erasure), std::move(done)});

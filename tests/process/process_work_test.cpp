@@ -10,7 +10,7 @@
 #include <csignal>
 #include <vector>
 
-#include "observer/process_looks.h"
+#include "observer/call_process.h"
 
 namespace watchdog {
 namespace {

@@ -213,23 +213,30 @@ struct ProxySettings {
 };
 
 /// The confirmed states on which a rule may act. Nothing acts on a suspicion, a wait or a time.
-enum class RecoveryState : std::uint8_t { looping, stuck };
+enum class RecoveryState : std::uint8_t {
+  looping,
+  stuck,
+  quiet,  ///< And the processes of the agent, or of its call, do no work.
+  dead
+};
 
 template <>
 struct Names<RecoveryState> {
-  static constexpr std::string_view all[] = {"looping", "stuck"};
+  static constexpr std::string_view all[] = {"looping", "stuck", "quiet", "dead"};
 };
 
 /// The acts of rules, the mildest first.
 enum class RecoveryStep : std::uint8_t {
-  nudge,   ///< Sends the agent one sentence: what it repeats, and how often.
-  refuse,  ///< Denies the next identical call of a tool.
-  cancel   ///< Asks the agent to stop, as a person would.
+  nudge,     ///< Sends the agent one sentence: what it repeats, and how often.
+  refuse,    ///< Denies the next identical call of a tool.
+  end_call,  ///< Ends the processes of the command that the agent waits for.
+  cancel,    ///< Asks the agent to stop, as a person would.
+  command    ///< Runs a program of the monitor's owner.
 };
 
 template <>
 struct Names<RecoveryStep> {
-  static constexpr std::string_view all[] = {"nudge", "refuse", "cancel"};
+  static constexpr std::string_view all[] = {"nudge", "refuse", "end_call", "cancel", "command"};
 };
 
 /// `[recovery.rules.NAME]`: an act of the monitor after a verdict. A plain value.
@@ -238,12 +245,11 @@ struct RecoveryRule {
   RecoveryStep step = RecoveryStep::nudge;                ///< See RecoveryStep.
   std::string agent{};   ///< Only sessions of the agent of this name; empty: of any.
   std::string label{};   ///< Only sessions with this label, as `KEY:VALUE`; empty: all.
+  /// Of the step `command`: the program and its arguments; no shell.
+  std::vector<std::string> command{};
   int at_most = 1;       ///< Acts for each verdict.
   bool dry_run = false;  ///< True: the rule records what it would do, and does nothing.
 };
-
-/// Nudges for each verdict, at most. A third one would repeat what did not help twice.
-inline constexpr int nudges_max = 2;
 
 /// `[recovery]`. A plain value.
 struct RecoverySettings {

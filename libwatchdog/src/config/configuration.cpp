@@ -325,6 +325,40 @@ class ConfigurationLoader {
     }
   }
 
+  /// Acts of a rule for each verdict, at most. A third nudge would repeat what did not help twice.
+  static constexpr int acts_max(RecoveryStep step) {
+    switch (step) {
+      case RecoveryStep::nudge:
+        return 2;
+      case RecoveryStep::refuse:
+        return 10;
+      case RecoveryStep::end_call:
+      case RecoveryStep::command:
+        return 3;
+      case RecoveryStep::cancel:
+        break;
+    }
+    return 1;
+  }
+
+  /// A step must fit the states. `refuse` takes a field, and why it is wrong.
+  template <class Refuse>
+  static void check_states(const RecoveryRule& rule, const Refuse& refuse) {
+    if (rule.on.empty()) refuse("on", "is empty; it must name a state, such as \"looping\"");
+    for (const auto state : rule.on) {
+      const bool repeats = state == RecoveryState::looping || state == RecoveryState::stuck;
+      const bool fits = rule.step == RecoveryStep::command ||
+                        (rule.step == RecoveryStep::end_call ? state == RecoveryState::quiet
+                                                             : repeats);
+      if (!fits)
+        refuse("on", "has " + literal(std::string(name_of(state))) + "; the step " +
+                         std::string(name_of(rule.step)) +
+                         (rule.step == RecoveryStep::end_call
+                              ? " needs on = [\"quiet\"]"
+                              : " is for \"looping\" and \"stuck\""));
+    }
+  }
+
   /// No rule may do more than its step allows.
   void check_rules(const RecoverySettings& recovery) {
     constexpr std::size_t rules_max = 16;
@@ -341,10 +375,11 @@ class ConfigurationLoader {
       };
       if (!is_plain_name(name))
         add(highest(key + "."), key, key + ": a rule's name is 1 to 64 letters, digits, _ and -");
-      if (rule.on.empty()) refuse("on", "is empty; it must name \"looping\" or \"stuck\"");
-      const auto most = rule.step == RecoveryStep::nudge    ? nudges_max
-                        : rule.step == RecoveryStep::cancel ? 1
-                                                            : rule.at_most;
+      check_states(rule, refuse);
+      if ((rule.step == RecoveryStep::command) == rule.command.empty())
+        refuse("command", rule.command.empty() ? "is missing; the step command runs it"
+                                               : "is set; only the step command runs it");
+      const auto most = acts_max(rule.step);
       if (rule.at_most > most) {
         refuse("at_most", "is " + std::to_string(rule.at_most) + "; of the step " +
                               std::string(name_of(rule.step)) + " at most " + std::to_string(most) +

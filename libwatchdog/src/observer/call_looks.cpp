@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "facts/agent_tools.h"
+#include "observer/call_process.h"
 #include "judge/attention.h"
 
 namespace watchdog {

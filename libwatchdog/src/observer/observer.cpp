@@ -165,6 +165,18 @@ std::vector<std::string> Observer::ended_waits(WallTime from, WallTime by) const
   return sessions;
 }
 
+std::vector<std::string> Observer::with_verdict() const {
+  const std::lock_guard guard(state_->sessions.mutex);
+  std::vector<std::string> sessions;
+  for (const auto& [key, session] : state_->sessions.all()) {
+    const auto& health = session.judged.health;
+    const bool has_verdict = is_trouble(health.kind) || health.pattern == Pattern::quiet;
+    if (has_verdict && session.judged.history.lifecycle == Lifecycle::running)
+      sessions.push_back(session.id);
+  }
+  return sessions;
+}
+
 Tally Observer::tally() const {
   const std::lock_guard guard(state_->sessions.mutex);
   return state_->tallies.own;

@@ -119,6 +119,8 @@ class Observer {
   /// Returns the sessions that still wait, although their wait was to end after `from` and until
   /// `by`. A wait for the next try is not among them: its agent goes on by itself.
   [[nodiscard]] std::vector<std::string> ended_waits(WallTime from, WallTime by) const;
+  /// Returns the running sessions that are looping, stuck, quiet or dead.
+  [[nodiscard]] std::vector<std::string> with_verdict() const;
   /// Returns the numbers of the sessions in memory.
   [[nodiscard]] Tally tally() const;
   /// The same of the sessions that other monitors on the same database judge.

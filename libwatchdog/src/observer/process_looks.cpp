@@ -3,18 +3,14 @@
 // permission shows that a person gave it.
 #include "observer/process_looks.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <ctime>
-#include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "facts/agent_tools.h"
+#include "observer/call_process.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {
@@ -93,40 +89,6 @@ std::string_view awaited_command(const History& history) {
                                                : std::string_view();
 }
 
-/// True if the process has the name of a program that the command runs: `npm ci` calls itself so. A
-/// shell runs hooks as well, so its name says nothing.
-bool is_named_in(std::string_view command, std::string_view process) {
-  constexpr std::string_view shells[] = {"sh", "bash", "dash", "zsh", "fish"};
-  constexpr std::size_t kernel_name_bytes = 15;
-  constexpr auto of_names = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-";
-  const auto name = process.substr(0, process.find(' '));
-  if (name.empty() || std::ranges::find(shells, name) != std::end(shells)) return false;
-  for (std::size_t at = 0; at < command.size();) {
-    const auto begin = command.find_first_of(of_names, at);
-    if (begin == command.npos) return false;
-    at = std::min(command.find_first_not_of(of_names, begin), command.size());
-    if (command.substr(begin, at - begin).substr(0, kernel_name_bytes) == name) return true;
-  }
-  return false;
-}
-
-/// Asks the kernel itself for the clock by which it stamps processes: a test may give this process
-/// a faster one.
-Millis kernel_time() {
-  timespec now{};
-  syscall(SYS_clock_gettime, CLOCK_BOOTTIME, &now);
-  return Millis{now.tv_sec * 1'000 + now.tv_nsec / 1'000'000};
-}
-
-std::int64_t ticks_per_second() {
-  static const std::int64_t ticks = std::max<std::int64_t>(sysconf(_SC_CLK_TCK), 1);
-  return ticks;
-}
-
-Millis age_of(const ProcessSample& process) {
-  return kernel_time() - Millis{process.start_ticks * 1'000 / ticks_per_second()};
-}
-
 /// A process of the command that the agent itself started after the question, and that still runs;
 /// null: no process does. The agent also starts hooks of its user, such as a sound. Processes of
 /// its helpers say nothing: a browser starts some at any time.
@@ -145,11 +107,6 @@ const ProcessSample* began_after(const ProcessTree& tree, std::string_view comma
 }
 
 }  // namespace
-
-unsigned long long tick_before(Millis ago) {
-  const auto then = std::max(kernel_time() - ago, Millis{1'000});
-  return static_cast<unsigned long long>(then.count() * ticks_per_second() / 1'000);
-}
 
 ProcessLooks::ProcessLooks(const std::vector<Boot>& boots) {
   const auto self = this_process();

@@ -15,9 +15,6 @@
 
 namespace watchdog {
 
-/// Returns the moment that long ago as the kernel stamps processes, in ticks since boot.
-[[nodiscard]] unsigned long long tick_before(Millis ago);
-
 /// Sees the processes of this machine, and knows which boots are over. Use from one thread at a
 /// time.
 class ProcessLooks {

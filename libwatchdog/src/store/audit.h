@@ -22,8 +22,10 @@ enum class AuditAction : std::uint8_t {
   logins_refused,  ///< Too many wrong tokens, once a burst.
   test_channel,
   answer,
-  nudge,   ///< A rule sent the agent a sentence.
-  refuse,  ///< A rule denied a call.
+  nudge,     ///< A rule sent the agent a sentence.
+  refuse,    ///< A rule denied a call.
+  end_call,  ///< A rule ended the processes of a call.
+  command,   ///< A rule ran its owner's program.
   pause_recovery,
   resume_recovery
 };
@@ -33,7 +35,7 @@ struct Names<AuditAction> {
   static constexpr std::string_view all[] = {
       "cancel", "abort",  "abort_tool",     "acknowledge",    "snooze",
       "forget", "login",  "logins_refused", "test_channel",   "answer",
-      "nudge",  "refuse", "pause_recovery", "resume_recovery"};
+      "nudge",  "refuse", "end_call",       "command",        "pause_recovery", "resume_recovery"};
 };
 
 /// One act. A plain value.

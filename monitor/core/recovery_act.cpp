@@ -1,0 +1,70 @@
+#include "core/recovery_act.h"
+
+#include <utility>
+
+namespace watchdog::monitor {
+namespace {
+
+constexpr AuditAction action_of(RecoveryStep step) {
+  switch (step) {
+    case RecoveryStep::nudge:
+      return AuditAction::nudge;
+    case RecoveryStep::refuse:
+      return AuditAction::refuse;
+    case RecoveryStep::end_call:
+      return AuditAction::end_call;
+    case RecoveryStep::command:
+      return AuditAction::command;
+    case RecoveryStep::cancel:
+      break;
+  }
+  return AuditAction::cancel;
+}
+
+}  // namespace
+
+std::string PlannedAct::id() const {
+  return "rule:" + decision.rule + ":" + std::to_string(verdict) + ":" + std::to_string(number);
+}
+
+std::string PlannedAct::words() const {
+  return std::string(decision.dry_run ? "would " : "did ") + std::string(name_of(decision.step));
+}
+
+PlannedAct planned(RecoveryDecision decision, const Health& health, int done) {
+  return {.decision = std::move(decision),
+          .proof = proof_of(health),
+          .verdict = health.evidence[0],
+          .number = done + 1};
+}
+
+std::string proof_of(const Health& health) {
+  auto text = std::string(name_of(health.kind)) + " (" + std::string(name_of(health.pattern)) + ")";
+  const auto& [first, last] = health.evidence;
+  if (first == 0) return text;
+  text += last == 0 ? ", event " : ", events ";
+  text += std::to_string(first);
+  return last == 0 ? text : text + " to " + std::to_string(last);
+}
+
+Report claim_of(const PlannedAct& act) {
+  Report claim;
+  claim.kind = ReportKind::message;
+  claim.name = "hook";
+  claim.content =
+      "rule " + act.decision.rule + " " + act.words() + ": " + act.proof + ": " + act.fact;
+  claim.event_id = act.id();
+  return claim;
+}
+
+AuditEntry entry_of(const PlannedAct& act, const std::string& session,
+                    const std::string& came_of_it) {
+  const auto done = act.decision.dry_run ? act.words() : std::string("ok");
+  return {.at = system_clock().wall(),
+          .actor = "rule:" + act.decision.rule,
+          .action = action_of(act.decision.step),
+          .target = session,
+          .outcome = (came_of_it.empty() ? done : came_of_it) + ": " + act.proof};
+}
+
+}  // namespace watchdog::monitor
