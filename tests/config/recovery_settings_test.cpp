@@ -45,16 +45,30 @@ TEST_F(Configured, a_rule_that_must_not_be_is_refused_with_its_line) {
     auto said = refusal();
     return said.substr(said.find("watchdog.toml"));
   };
-  const std::string states = "; it must be one of \"looping\", \"stuck\"\n";
-  for (const auto* state : {"suspect", "slow", "waiting", "blocked", "quiet", "dead"})
+  const std::string states =
+      "; it must be one of \"looping\", \"stuck\", \"quiet\", \"dead\"\n";
+  for (const auto* state : {"suspect", "slow", "waiting", "blocked"})
     EXPECT_EQ(refused("on = ['" + std::string(state) + "']"),
               "watchdog.toml:2: recovery.rules.a.on is \"" + std::string(state) + "\"" + states);
   EXPECT_EQ(refused("on = []"),
-            "watchdog.toml:2: recovery.rules.a.on is empty; it must name \"looping\" or "
-            "\"stuck\"\n");
+            "watchdog.toml:2: recovery.rules.a.on is empty; it must name a state, such as "
+            "\"looping\"\n");
   EXPECT_EQ(refused("step = 'kill'"),
             "watchdog.toml:2: recovery.rules.a.step is \"kill\"; it must be one of \"nudge\", "
-            "\"refuse\", \"cancel\"\n");
+            "\"refuse\", \"end_call\", \"cancel\", \"command\"\n");
+  EXPECT_EQ(refused("on = ['quiet']"),
+            "watchdog.toml:2: recovery.rules.a.on has \"quiet\"; the step nudge is for "
+            "\"looping\" and \"stuck\"\n");
+  EXPECT_EQ(refused("on = ['looping']\nstep = 'end_call'"),
+            "watchdog.toml:2: recovery.rules.a.on has \"looping\"; the step end_call needs on = "
+            "[\"quiet\"]\n");
+  EXPECT_EQ(refused("step = 'command'"),
+            "watchdog.toml:1: recovery.rules.a.command is missing; the step command runs it\n");
+  EXPECT_EQ(refused("command = ['ls']"),
+            "watchdog.toml:2: recovery.rules.a.command is set; only the step command runs it\n");
+  EXPECT_EQ(refused("step = 'command'\ncommand = ['ls']\nat_most = 4"),
+            "watchdog.toml:4: recovery.rules.a.at_most is 4; of the step command at most 3 are "
+            "allowed\n");
   EXPECT_EQ(refused("at_most = 3"),
             "watchdog.toml:2: recovery.rules.a.at_most is 3; of the step nudge at most 2 are "
             "allowed\n");

@@ -65,6 +65,50 @@ TEST(RecoveryRules, an_agent_that_takes_no_nudge_is_refused_at_once) {
   EXPECT_EQ(decide(all_steps(), facts).rule, "a-stop");
 }
 
+TEST(RecoveryRules, a_quiet_or_dead_session_has_its_own_steps) {
+  const RecoveryRules rules{{"end", {.on = {RecoveryState::quiet}, .step = RecoveryStep::end_call}},
+                            {"again",
+                             {.on = {RecoveryState::dead},
+                              .step = RecoveryStep::command,
+                              .command = {"restart"},
+                              .at_most = 2}}};
+  RecoveryFacts facts{.health = {.kind = HealthKind::slow, .pattern = Pattern::quiet},
+                      .end_call = reached,
+                      .command = reached};
+  EXPECT_EQ(decide(rules, facts).rule, "end");
+  facts.end_call.now = false;
+  EXPECT_FALSE(decide(rules, facts)) << "its processes were seen to work, or are not known";
+  facts.end_call.now = true;
+  facts.health.pattern = Pattern::below_pace;
+  EXPECT_FALSE(decide(rules, facts)) << "it is only slow";
+  facts.health = {.kind = HealthKind::dead};
+  EXPECT_EQ(decide(rules, facts).rule, "again");
+  facts.acts = {{"again", 1}};
+  facts.is_pause_over = false;
+  EXPECT_FALSE(decide(rules, facts));
+  facts.is_pause_over = true;
+  EXPECT_EQ(decide(rules, facts).rule, "again");
+  facts.acts = {{"again", 2}};
+  EXPECT_FALSE(decide(rules, facts)) << "then a person is needed";
+}
+
+TEST(RecoveryRules, a_program_waits_for_the_milder_steps_at_hooks) {
+  auto rules = all_steps();
+  rules["d-run"] = {.step = RecoveryStep::command, .command = {"reset"}};
+  auto facts = looping();
+  facts.nudge = facts.refuse = facts.cancel = {.now = false, .ever = true};  // between events
+  facts.command = reached;
+  EXPECT_FALSE(decide(rules, facts));
+  facts.nudge = facts.refuse = facts.cancel = {};  // the agent has no hooks
+  EXPECT_EQ(decide(rules, facts).rule, "d-run");
+}
+
+TEST(RecoveryRules, pauses_grow) {
+  EXPECT_EQ(pause_after(1), 1min);
+  EXPECT_EQ(pause_after(2), 5min);
+  EXPECT_EQ(pause_after(3), 25min);
+}
+
 /// One of the values, by chance.
 template <class T>
 T any_of(std::mt19937& random, std::initializer_list<T> values) {
@@ -75,10 +119,13 @@ RecoveryRules any_rules(std::mt19937& random) {
   RecoveryRules rules;
   for (const auto* name : {"a", "b", "c", "d"}) {
     const auto step =
-        any_of(random, {RecoveryStep::nudge, RecoveryStep::refuse, RecoveryStep::cancel});
+        any_of(random, {RecoveryStep::nudge, RecoveryStep::refuse, RecoveryStep::cancel,
+                        RecoveryStep::end_call, RecoveryStep::command});
     rules[name] = {.on = any_of<std::vector<RecoveryState>>(
                        random, {{RecoveryState::looping},
                                 {RecoveryState::stuck},
+                                {RecoveryState::quiet},
+                                {RecoveryState::dead, RecoveryState::stuck},
                                 {RecoveryState::looping, RecoveryState::stuck}}),
                    .step = step,
                    .agent = any_of<std::string>(random, {"", "", "codex"}),
@@ -106,27 +153,40 @@ RecoveryFacts any_facts(std::mt19937& random) {
   facts.repeated_at = static_cast<Seq>(random() % 50);
   facts.nudge = {.now = chance(2), .ever = true};
   facts.refuse = {.now = chance(2), .ever = true};
+  for (auto* reach : {&facts.end_call, &facts.command, &facts.cancel}) {
+    reach->ever = chance(2);
+    reach->now = reach->ever && chance(2);
+  }
+  facts.is_pause_over = !chance(4);
   return facts;
 }
 
 void expect_allowed(const RecoveryDecision& decision, const RecoveryRule& rule,
                     const RecoveryFacts& facts) {
   const auto kind = facts.health.kind;
-  EXPECT_TRUE(kind == HealthKind::looping || kind == HealthKind::stuck) << name_of(kind);
-  const auto wanted = kind == HealthKind::looping ? RecoveryState::looping : RecoveryState::stuck;
+  const bool is_quiet = kind == HealthKind::slow && facts.health.pattern == Pattern::quiet;
+  const bool repeats = kind == HealthKind::looping || kind == HealthKind::stuck;
+  EXPECT_TRUE(repeats || is_quiet || kind == HealthKind::dead) << name_of(kind);
+  const auto wanted = is_quiet                       ? RecoveryState::quiet
+                      : kind == HealthKind::looping  ? RecoveryState::looping
+                      : kind == HealthKind::stuck    ? RecoveryState::stuck
+                                                     : RecoveryState::dead;
   EXPECT_TRUE(std::ranges::find(rule.on, wanted) != rule.on.end());
   // Of a server, a pace, silence, a model or a turn that an error ended nobody here is guilty.
-  EXPECT_TRUE(is_repetition(facts.health.pattern) ||
+  EXPECT_TRUE(!repeats || is_repetition(facts.health.pattern) ||
               facts.health.pattern == Pattern::no_state_change)
       << name_of(facts.health.pattern);
-  EXPECT_NE(facts.health.pattern, Pattern::repeated_turns);
+  EXPECT_FALSE(repeats && facts.health.pattern == Pattern::repeated_turns);
   EXPECT_EQ(facts.lifecycle, Lifecycle::running) << "it waits for a person, quota or a server";
   EXPECT_FALSE(facts.is_paused || facts.is_cancelled || facts.is_server_unwell);
-  EXPECT_TRUE(facts.is_identical_call || facts.repeated_at > facts.acted_at);
+  EXPECT_TRUE(!repeats || facts.is_identical_call || facts.repeated_at > facts.acted_at);
   EXPECT_TRUE(rule.agent.empty() || rule.agent == facts.agent);
   EXPECT_TRUE(rule.label.empty() || !facts.labels.empty());
   EXPECT_EQ(decision.step, rule.step);
   EXPECT_TRUE(decision.step != RecoveryStep::nudge || facts.nudge.now);
+  EXPECT_TRUE(decision.step != RecoveryStep::end_call || facts.end_call.now);
+  EXPECT_TRUE(decision.step != RecoveryStep::command || facts.command.now);
+  EXPECT_TRUE(decision.step != RecoveryStep::cancel || facts.cancel.now);
   EXPECT_TRUE(decision.step != RecoveryStep::refuse ||
               (facts.refuse.now && facts.is_identical_call));
 }
