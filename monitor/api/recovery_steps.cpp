@@ -39,10 +39,10 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 /// What a look at the processes of a session showed.
 struct Look {
-  std::optional<ProcessTree> tree{};       ///< Nothing: the agent's process is not known, or gone.
-  std::optional<CallProcesses> call{};     ///< Of the only open call, if that is a command.
-  std::optional<OpenCall> open{};          ///< That call.
-  bool is_known = false;                   ///< The monitor found the agent's process itself.
+  std::optional<ProcessTree> tree{};    ///< Nothing: the agent's process is not known, or gone.
+  std::optional<CallProcesses> call{};  ///< Of the only open call, if that is a command.
+  std::optional<OpenCall> open{};       ///< That call.
+  bool is_known = false;                ///< The monitor found the agent's process itself.
   SteadyTime at = std::chrono::steady_clock::now();
 };
 
@@ -73,9 +73,8 @@ const OpenCall* command_of(const History& history) {
 }
 
 bool has_hooks(const History& history) {
-  return std::any_of(history.sources.begin(), history.sources.end(), [](const SourceNote& note) {
-    return note.origin == ReportOrigin::hooks;
-  });
+  return std::any_of(history.sources.begin(), history.sources.end(),
+                     [](const SourceNote& note) { return note.origin == ReportOrigin::hooks; });
 }
 
 /// The steps that another event of a hook can carry out.
@@ -107,8 +106,7 @@ std::string fact_for(RecoveryStep step, const Watched& watched, const Look& look
     const auto& call = *look.open;
     return redact("the command `" + std::string(call.notes->command) + "` of " + call.name.str() +
                   " has run for " + span_of(now - call.since) + ", and its " +
-                  counted_processes(look.call->size()) +
-                  " do no work");
+                  counted_processes(look.call->size()) + " do no work");
   }
   return redact(public_reason_of(judged.health, judged.history, *judged.policy, now).sentence);
 }
@@ -163,8 +161,8 @@ struct RecoverySteps::State {
     const auto* call = command_of(watched.judged.history);
     if (!look.tree || call == nullptr) return look;
     look.open = *call;
-    look.call = processes_of_call(*look.tree, std::string(call->notes->command),
-                                  store.now() - call->since);
+    look.call =
+        processes_of_call(*look.tree, std::string(call->notes->command), store.now() - call->since);
     return look;
   }
 
@@ -197,7 +195,7 @@ struct RecoverySteps::State {
     const bool has_time = time >= options.look_every / 2;
     const bool call_rests =
         has_time && before.call && now.call && rests(*before.call, *now.call, time);
-    facts.end_call.now = call_rests;
+    facts.end_call = {.now = call_rests, .ever = now.call.has_value()};
     if (facts.health.kind == HealthKind::slow)
       facts.command.now = has_time && before.tree && now.tree &&
                           rests(all_of(*before.tree), all_of(*now.tree), time);
@@ -216,7 +214,8 @@ struct RecoverySteps::State {
     looks.insert_or_assign(session, now);
     if (!decision) return;
     const auto done = facts.acts.find(decision.rule);
-    auto act = planned(std::move(decision), facts.health, done == facts.acts.end() ? 0 : done->second);
+    auto act =
+        planned(std::move(decision), facts.health, done == facts.acts.end() ? 0 : done->second);
     act.fact = fact_for(act.decision.step, *watched, now, store.now());
     const auto claim = say(session, claim_of(act));
     if (!claim || claim->late > 0) return;
@@ -225,7 +224,8 @@ struct RecoverySteps::State {
     // It was done before a restart, or another monitor was quicker.
     if (claim->accepted == 0) return;
     options.recovery->count(act.decision.rule);
-    const auto came_of_it = act.decision.dry_run ? std::string() : carry_out(session, act, now, stop);
+    const auto came_of_it =
+        act.decision.dry_run ? std::string() : carry_out(session, act, now, stop);
     write_down(entry_of(act, session, came_of_it));
     if (!came_of_it.empty())
       options.log("session " + session + ": rule " + act.decision.rule + ": " + came_of_it);
@@ -288,10 +288,10 @@ struct RecoverySteps::State {
           if (!watched) return done->set_value(watched.error());
           auto facts = stored_facts(store, reader, *row, *watched);
           if (!facts) return done->set_value(facts.error());
-          done->set_value(Collected{
-              .facts = std::move(*facts),
-              .place = agent_place(*row, *watched),
-              .file_name = bundle_file_name(watched->description->directory, row->id)});
+          done->set_value(
+              Collected{.facts = std::move(*facts),
+                        .place = agent_place(*row, *watched),
+                        .file_name = bundle_file_name(watched->description->directory, row->id)});
         },
         [done](Error why) { done->set_value(std::move(why)); });
     auto collected = done->get_future().get();

@@ -124,7 +124,7 @@ struct Monitor::State {
   std::unique_ptr<Liveness> liveness;
   std::unique_ptr<ReadyCommand> ready_command;    ///< Null: no command is set.
   std::unique_ptr<RecoverySteps> recovery_steps;  ///< Null: no rule needs it.
-  std::unique_ptr<Following> following;         ///< Null: no transcripts are followed.
+  std::unique_ptr<Following> following;           ///< Null: no transcripts are followed.
   boost::asio::signal_set signals;
   std::unique_ptr<TokenWatch> tokens;
   std::string secret_place;  ///< The place of the token for people.
@@ -475,10 +475,9 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   if (RecoverySteps::has_work(recovery->rules()))
     state->recovery_steps = std::make_unique<RecoverySteps>(
         *state->store_thread,
-        RecoverySteps::Options{
-            .recovery = recovery,
-            .asks_git = settings.recovery.bundle_git,
-            .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
+        RecoverySteps::Options{.recovery = recovery,
+                               .asks_git = settings.recovery.bundle_git,
+                               .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
   state->tokens = watch_tokens(
       settings, *access_policy,
       [api = state->api.get(), through = state->through.get()](std::vector<Token> tokens) {

@@ -1,6 +1,6 @@
-// `decide` asks in the order of the promises. A pause stops everything. Only a confirmed verdict on a
-// running session counts. Then come the rules, by their step. A nudge says what the judge counted.
-// Its text has no advice, so the agent's model decides.
+// `decide` asks in the order of the promises. A pause stops everything. Only a confirmed verdict on
+// a running session counts. Then come the rules, by their step. A nudge says what the judge
+// counted. Its text has no advice, so the agent's model decides.
 #include "core/recovery_rule.h"
 
 #include <algorithm>
@@ -40,8 +40,8 @@ bool says_repetition(const Health& health) {
 }
 
 bool is_for(const RecoveryRule& rule, const RecoveryFacts& facts) {
-  return std::ranges::any_of(
-             rule.on, [&](RecoveryState state) { return is_state(state, facts.health); }) &&
+  return std::ranges::any_of(rule.on,
+                             [&](RecoveryState state) { return is_state(state, facts.health); }) &&
          (rule.agent.empty() || rule.agent == facts.agent) &&
          (rule.label.empty() || std::ranges::find(facts.labels, rule.label) != facts.labels.end());
 }

@@ -22,7 +22,8 @@ std::string refusal_of(const std::vector<ProcessSample>& processes) {
   for (const auto& process : processes) {
     if (process.pid == getpid()) return "this monitor is one of its processes";
     if (is_login_shell(process, words_of_process(process.pid)))
-      return "process " + std::to_string(process.pid) + " is the shell of somebody who is logged in";
+      return "process " + std::to_string(process.pid) +
+             " is the shell of somebody who is logged in";
   }
   return {};
 }
@@ -44,9 +45,9 @@ std::size_t left_after(ProcessFamily& family, Millis time, const std::stop_token
 Result<void> send(const std::vector<ProcessSample>& processes, int signal) {
   for (const auto& process : processes) {
     if (const int error = send_signal_to(process, signal); error != 0)
-      return Error{ErrorCode::exhausted, "process " + std::to_string(process.pid) +
-                                             " is not ended: " +
-                                             std::strerror(error)};  // NOLINT: one thread
+      return Error{ErrorCode::exhausted,
+                   "process " + std::to_string(process.pid) +
+                       " is not ended: " + std::strerror(error)};  // NOLINT: one thread
   }
   return {};
 }

@@ -45,8 +45,7 @@ TEST_F(Configured, a_rule_that_must_not_be_is_refused_with_its_line) {
     auto said = refusal();
     return said.substr(said.find("watchdog.toml"));
   };
-  const std::string states =
-      "; it must be one of \"looping\", \"stuck\", \"quiet\", \"dead\"\n";
+  const std::string states = "; it must be one of \"looping\", \"stuck\", \"quiet\", \"dead\"\n";
   for (const auto* state : {"suspect", "slow", "waiting", "blocked"})
     EXPECT_EQ(refused("on = ['" + std::string(state) + "']"),
               "watchdog.toml:2: recovery.rules.a.on is \"" + std::string(state) + "\"" + states);

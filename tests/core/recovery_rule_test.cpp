@@ -167,10 +167,10 @@ void expect_allowed(const RecoveryDecision& decision, const RecoveryRule& rule,
   const bool is_quiet = kind == HealthKind::slow && facts.health.pattern == Pattern::quiet;
   const bool repeats = kind == HealthKind::looping || kind == HealthKind::stuck;
   EXPECT_TRUE(repeats || is_quiet || kind == HealthKind::dead) << name_of(kind);
-  const auto wanted = is_quiet                       ? RecoveryState::quiet
-                      : kind == HealthKind::looping  ? RecoveryState::looping
-                      : kind == HealthKind::stuck    ? RecoveryState::stuck
-                                                     : RecoveryState::dead;
+  const auto wanted = is_quiet                      ? RecoveryState::quiet
+                      : kind == HealthKind::looping ? RecoveryState::looping
+                      : kind == HealthKind::stuck   ? RecoveryState::stuck
+                                                    : RecoveryState::dead;
   EXPECT_TRUE(std::ranges::find(rule.on, wanted) != rule.on.end());
   // Of a server, a pace, silence, a model or a turn that an error ended nobody here is guilty.
   EXPECT_TRUE(!repeats || is_repetition(facts.health.pattern) ||

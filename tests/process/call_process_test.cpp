@@ -2,7 +2,6 @@
 #include "observer/call_process.h"
 
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include "facts/process.h"

@@ -243,8 +243,8 @@ struct Names<RecoveryStep> {
 struct RecoveryRule {
   std::vector<RecoveryState> on{RecoveryState::looping};  ///< The states that it acts on.
   RecoveryStep step = RecoveryStep::nudge;                ///< See RecoveryStep.
-  std::string agent{};   ///< Only sessions of the agent of this name; empty: of any.
-  std::string label{};   ///< Only sessions with this label, as `KEY:VALUE`; empty: all.
+  std::string agent{};  ///< Only sessions of the agent of this name; empty: of any.
+  std::string label{};  ///< Only sessions with this label, as `KEY:VALUE`; empty: all.
   /// Of the step `command`: the program and its arguments; no shell.
   std::vector<std::string> command{};
   int at_most = 1;       ///< Acts for each verdict.

@@ -347,15 +347,15 @@ class ConfigurationLoader {
     if (rule.on.empty()) refuse("on", "is empty; it must name a state, such as \"looping\"");
     for (const auto state : rule.on) {
       const bool repeats = state == RecoveryState::looping || state == RecoveryState::stuck;
-      const bool fits = rule.step == RecoveryStep::command ||
-                        (rule.step == RecoveryStep::end_call ? state == RecoveryState::quiet
-                                                             : repeats);
+      const bool fits =
+          rule.step == RecoveryStep::command ||
+          (rule.step == RecoveryStep::end_call ? state == RecoveryState::quiet : repeats);
       if (!fits)
-        refuse("on", "has " + literal(std::string(name_of(state))) + "; the step " +
-                         std::string(name_of(rule.step)) +
-                         (rule.step == RecoveryStep::end_call
-                              ? " needs on = [\"quiet\"]"
-                              : " is for \"looping\" and \"stuck\""));
+        refuse("on",
+               "has " + literal(std::string(name_of(state))) + "; the step " +
+                   std::string(name_of(rule.step)) +
+                   (rule.step == RecoveryStep::end_call ? " needs on = [\"quiet\"]"
+                                                        : " is for \"looping\" and \"stuck\""));
     }
   }
 

@@ -320,12 +320,14 @@ constexpr std::array rows_in_order{
     Row{"recovery.rules.*.step",
         rule<&RecoveryRule::step>,
         {},
-        "Act: nudge (send what it repeats, in one sentence), refuse (deny the next identical call), "
+        "Act: nudge (send what it repeats, in one sentence), refuse (deny the next identical "
+        "call), "
         "end_call (end the processes of a command that hangs), cancel or command."},
     Row{"recovery.rules.*.command",
         rule<&RecoveryRule::command>,
         {},
-        "Of the step command: program and its arguments, without a shell. It reads the facts as JSON "
+        "Of the step command: program and its arguments, without a shell. It reads the facts as "
+        "JSON "
         "from its standard input."},
     Row{"recovery.rules.*.agent",
         rule<&RecoveryRule::agent>,
@@ -338,7 +340,8 @@ constexpr std::array rows_in_order{
     Row{"recovery.rules.*.at_most",
         rule<&RecoveryRule::at_most>,
         {1, 10},
-        "Number of acts for each verdict; of nudge at most 2, of end_call and command 3, of cancel 1."},
+        "Number of acts for each verdict; of nudge at most 2, of end_call and command 3, of cancel "
+        "1."},
     Row{"recovery.rules.*.dry_run",
         rule<&RecoveryRule::dry_run>,
         {},

@@ -18,7 +18,6 @@ namespace watchdog {
 /// one.
 [[nodiscard]] Millis age_of(const ProcessSample& process);
 
-
 /// Returns the moment that long ago as the kernel stamps processes, in ticks since boot.
 [[nodiscard]] unsigned long long tick_before(Millis ago);
 

@@ -33,9 +33,9 @@ enum class AuditAction : std::uint8_t {
 template <>
 struct Names<AuditAction> {
   static constexpr std::string_view all[] = {
-      "cancel", "abort",  "abort_tool",     "acknowledge",    "snooze",
-      "forget", "login",  "logins_refused", "test_channel",   "answer",
-      "nudge",  "refuse", "end_call",       "command",        "pause_recovery", "resume_recovery"};
+      "cancel",   "abort",          "abort_tool",     "acknowledge",    "snooze", "forget",
+      "login",    "logins_refused", "test_channel",   "answer",         "nudge",  "refuse",
+      "end_call", "command",        "pause_recovery", "resume_recovery"};
 };
 
 /// One act. A plain value.
