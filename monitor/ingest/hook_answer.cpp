@@ -194,6 +194,9 @@ HookAnswer hook_answer(HookAgent agent, std::string_view event, const std::optio
       return refusing(*form, act->sentence);
     case RecoveryStep::cancel:
       return cancelling(*form, act->sentence);
+    case RecoveryStep::end_call:
+    case RecoveryStep::command:
+      break;  // these need no hook
   }
   return {};
 }
