@@ -31,7 +31,7 @@ def hook(name, **more):
     connection.getresponse().read()
 hook("SessionStart", source="startup")
 hook("UserPromptSubmit", prompt="Count the apples in the orchard")
-helper = subprocess.Popen(["sleep", "300"])
+helper = subprocess.Popen(["tail", "-f", "/dev/null"])  # the kernel's clock is not as fast, so no other process has the name of a command
 for number, line in enumerate(sys.stdin):
     of = {"tool_name": "Bash", "tool_use_id": f"c{number}", "tool_input": {"command": line.strip()}}
     hook("PreToolUse", **of)
