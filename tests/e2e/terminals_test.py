@@ -137,7 +137,8 @@ class FiveTerminals(unittest.TestCase):
                 ("gemini-cli", "run_it", [{"hook_event_name": "BeforeTool", **command}, {
                     "hook_event_name": "Notification", "notification_type": "ToolPermission", "message": "Tool Confirm Shell Command requires execution",
                     "details": {"type": "exec", "title": "Confirm Shell Command", "command": "make --private"}}]),
-                ("copilot-cli", "run_it", [{"hookName": "permissionRequest", "toolName": "run_it", "toolInput": {"command": "make --private"}}])):
+                ("copilot-cli", "run_it", [{"hook_event_name": "PreToolUse", **command}, {
+                    "hook_event_name": "Notification", "notification_type": "permission_prompt", "message": "Allow make --private?"}])):
             for event in events:
                 self.ask("POST", f"/api/hooks/{agent}", {"session_id": f"of-{agent}", "cwd": f"/home/ann/{agent}"} | event)
             message, _ = self.message(agent)
