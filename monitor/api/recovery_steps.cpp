@@ -37,7 +37,7 @@ namespace {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-/// What a look at the processes of a session showed.
+/// The processes of a session, as one look showed them.
 struct Look {
   std::optional<ProcessTree> tree{};    ///< Nothing: the agent's process is not known, or gone.
   std::optional<CallProcesses> call{};  ///< Of the only open call, if that is a command.

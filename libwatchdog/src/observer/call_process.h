@@ -25,10 +25,10 @@ namespace watchdog {
 /// member is the one below the agent. A plain value.
 using CallProcesses = std::vector<ProcessSample>;
 
-/// Finds the processes of a command among those of its agent. A child of the agent is one if it
-/// began with the call or after it, still runs, and has the name of a program of the command, or a
-/// process with such a name below it. Nothing, if no child is one, or several are. `began` is the
-/// age of the call.
+/// Finds the processes of a command among those of its agent: exactly one child of the agent, with
+/// all below it. The child began with the call or after it, and one of them has the name of a
+/// program of the command. Nothing, if no child is like that, or several are. `began` is the age of
+/// the call.
 [[nodiscard]] std::optional<CallProcesses> processes_of_call(const ProcessTree& tree,
                                                              std::string_view command,
                                                              Millis began);
