@@ -46,21 +46,10 @@ struct Look {
   SteadyTime at = std::chrono::steady_clock::now();
 };
 
-bool is_same(const CallProcesses& before, const CallProcesses& now) {
-  return std::ranges::equal(before, now, [](const auto& one, const auto& other) {
-    return one.pid == other.pid && one.start_ticks == other.start_ticks;
-  });
-}
-
 CallProcesses all_of(const ProcessTree& tree) {
   CallProcesses all{tree.root};
   all.insert(all.end(), tree.children.begin(), tree.children.end());
   return all;
-}
-
-/// True if the same processes were there before, and did no work since.
-bool rests(const CallProcesses& before, const CallProcesses& now, Millis time) {
-  return is_same(before, now) && !is_work(cpu_of(now) - cpu_of(before), 0, time);
 }
 
 /// The only open call, if it is a command that nobody is asked about.
@@ -133,7 +122,7 @@ struct RecoverySteps::State {
   const Options options;
   std::map<std::string, Look> looks;    ///< Of sessions with a verdict.
   std::map<std::string, Pause> pauses;  ///< Likewise.
-  std::jthread thread;  ///< The last member: it uses the others until it ends.
+  std::jthread thread;                  ///< The last member: it uses the others until it ends.
 
   /// Waits for the store. Returns what the store took; 0: it knows the event, or has no room.
   Result<Receipt> say(const std::string& session, Report report) {
@@ -156,6 +145,8 @@ struct RecoverySteps::State {
     look.is_known = place.is_here && place.is_found;
     if (!look.is_known) return look;
     look.tree = process_tree(place.process);
+    // Its parent has not asked for its end yet.
+    if (look.tree && look.tree->root.state == 'Z') look.tree.reset();
     const auto* call = command_of(watched.judged.history);
     if (!look.tree || call == nullptr) return look;
     look.open = *call;
@@ -192,11 +183,11 @@ struct RecoverySteps::State {
     const auto time = std::chrono::duration_cast<Millis>(now.at - before.at);
     const bool has_time = time >= options.look_every / 2;
     const bool call_rests =
-        has_time && before.call && now.call && rests(*before.call, *now.call, time);
+        has_time && before.call && now.call && have_rested(*before.call, *now.call, time);
     facts.end_call = {.now = call_rests, .ever = now.call.has_value()};
     if (facts.health.kind == HealthKind::slow)
       facts.command.now = has_time && before.tree && now.tree &&
-                          rests(all_of(*before.tree), all_of(*now.tree), time);
+                          have_rested(all_of(*before.tree), all_of(*now.tree), time);
     if (facts.health.kind == HealthKind::dead) facts.command.now = !now.tree;
   }
 

@@ -1,5 +1,6 @@
 #include "core/recovery_act.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace watchdog::monitor {
@@ -40,11 +41,10 @@ PlannedAct planned(RecoveryDecision decision, const Health& health, int done) {
 
 std::string proof_of(const Health& health) {
   auto text = std::string(name_of(health.kind)) + " (" + std::string(name_of(health.pattern)) + ")";
-  const auto& [first, last] = health.evidence;
-  if (first == 0) return text;
-  text += last == 0 ? ", event " : ", events ";
-  text += std::to_string(first);
-  return last == 0 ? text : text + " to " + std::to_string(last);
+  const auto [first, last] = std::minmax(health.evidence[0], health.evidence[1]);
+  if (last == 0) return text;
+  if (first == 0) return text + ", event " + std::to_string(last);
+  return text + ", events " + std::to_string(first) + " to " + std::to_string(last);
 }
 
 Report claim_of(const PlannedAct& act) {

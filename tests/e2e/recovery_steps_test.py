@@ -103,11 +103,11 @@ class Steps(unittest.TestCase):
             self.assertIn(done["code"], (-signal.SIGTERM, 128 + signal.SIGTERM, 0))
             actor, action, outcome = self.until(lambda: self.trail()[number:], "the act is in the audit log")[0]
             self.assertEqual((actor, action), ("rule:end", "end_call"))
-            self.assertRegex(outcome, r"^[12] process(es)? ended: slow \(.*quiet.*\), event")
+            self.assertRegex(outcome, r"^[12] process(es)? ended: slow \(F8\)$")
         self.call("echo apples")
         self.assertEqual(self.result()["code"], 0)
         claim, result = self.said()[:2]
-        self.assertRegex(claim, r"^rule end did end_call: slow \(.*\), event \d+.*: the command `sleep 500` of Bash has run for 1\d min.*, and its [12] process(es)? do no work$")
+        self.assertRegex(claim, r"^rule end did end_call: slow \(F8\): the command `sleep 500` of Bash has run for 1\d min.*, and its [12] process(es)? do no work$")
         self.assertRegex(result, r"^rule end: [12] process(es)? ended$")
         self.assertIsNone(self.process.poll())
 
@@ -117,13 +117,6 @@ class Steps(unittest.TestCase):
         self.call("""python3 -c 'import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(500)'""")
         self.assertIsNone(self.result()["helper"])
         self.assertIn("ended", self.until(self.trail, "the act is in the audit log")[0][2])
-
-    def test_a_command_that_works_is_left_alone(self):
-        self.start(END)
-        self.agent()
-        self.call("timeout 20 sha256sum /dev/zero")  # 20 minutes of the monitor's
-        self.result()
-        self.assertEqual((self.trail(), self.said()), ([], []))
 
     def test_a_process_without_the_commands_name_is_left_alone(self):
         """The command is a loop of the shell itself. Its child has another name, so nobody knows whose it is."""

@@ -10,6 +10,8 @@
 namespace watchdog {
 namespace {
 
+using namespace std::chrono_literals;
+
 /// A process of this moment below `parent`. All began when this test did.
 ProcessSample process(std::int64_t pid, std::int64_t parent, std::string command) {
   auto sample = *process_at(getpid());
@@ -50,7 +52,20 @@ TEST(CallProcess, the_child_of_the_agent_counts_with_all_below_it) {
   std::vector<std::int64_t> pids;
   for (const auto& one : *found) pids.push_back(one.pid);
   EXPECT_EQ(pids, (std::vector<std::int64_t>{3, 4, 5}));
-  EXPECT_EQ(cpu_of(*found), Millis{30});
+}
+
+TEST(CallProcess, processes_rest_if_they_are_the_same_and_used_no_time_of_a_core) {
+  const CallProcesses before{process(3, 1, "bash"), process(4, 3, "make")};
+  EXPECT_TRUE(have_rested(before, before, 5s));
+  auto works = before;
+  works[1].cpu += 200ms;
+  EXPECT_FALSE(have_rested(before, works, 5s));
+  works[1].cpu = before[1].cpu + 20ms;
+  EXPECT_TRUE(have_rested(before, works, 5s)) << "timers take that much";
+  EXPECT_FALSE(have_rested(before, {before[0]}, 5s)) << "one has ended";
+  auto other = before;
+  ++other[1].start_ticks;
+  EXPECT_FALSE(have_rested(before, other, 5s)) << "another one has its number";
 }
 
 TEST(CallProcess, doubt_names_no_process) {

@@ -25,6 +25,13 @@ std::int64_t ticks_per_second() {
   return ticks;
 }
 
+/// The time of a core that these have used.
+Millis cpu_of(const CallProcesses& processes) {
+  Millis used{};
+  for (const auto& process : processes) used += process.cpu;
+  return used;
+}
+
 /// The process and all below it, parents first.
 CallProcesses family_of(const ProcessTree& tree, const ProcessSample& first) {
   CallProcesses family{first};
@@ -78,10 +85,11 @@ std::optional<CallProcesses> processes_of_call(const ProcessTree& tree, std::str
   return found;
 }
 
-Millis cpu_of(const CallProcesses& processes) {
-  Millis used{};
-  for (const auto& process : processes) used += process.cpu;
-  return used;
+bool have_rested(const CallProcesses& before, const CallProcesses& now, Millis time) {
+  const auto is_one = [](const ProcessSample& one, const ProcessSample& other) {
+    return one.pid == other.pid && one.start_ticks == other.start_ticks;
+  };
+  return std::ranges::equal(before, now, is_one) && !is_work(cpu_of(now) - cpu_of(before), 0, time);
 }
 
 }  // namespace watchdog

@@ -33,7 +33,7 @@ using CallProcesses = std::vector<ProcessSample>;
                                                              std::string_view command,
                                                              Millis began);
 
-/// The time of a core that these have used. Pure.
-[[nodiscard]] Millis cpu_of(const CallProcesses& processes);
+/// True if these are the same processes, and did no work in the time between the looks. Pure.
+[[nodiscard]] bool have_rested(const CallProcesses& before, const CallProcesses& now, Millis time);
 
 }  // namespace watchdog
