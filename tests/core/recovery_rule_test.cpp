@@ -11,6 +11,7 @@
 namespace watchdog::monitor {
 namespace {
 
+using namespace std::chrono_literals;
 using test::Agent;
 
 constexpr RecoveryFacts::Reach reached{.now = true, .ever = true};
