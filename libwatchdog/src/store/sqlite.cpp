@@ -20,6 +20,8 @@
 namespace watchdog {
 namespace {
 
+constexpr std::string_view private_database = ":memory:";
+
 [[noreturn]] void fail(sqlite3* connection, int code, const std::string& path) {
   const std::string what =
       connection != nullptr ? sqlite3_errmsg(connection) : sqlite3_errstr(code);
@@ -199,7 +201,9 @@ Database::Database(const std::string& path, OpenMode mode) : path_(path), mode_(
                     (mode == OpenMode::read_write_create
                          ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
                          : SQLITE_OPEN_READONLY | (unchanging ? SQLITE_OPEN_URI : 0));
-  const auto name = unchanging ? unchanging_uri(path) : path;
+  // A database without a name is private, too. Beyond its cache SQLite keeps it in a temporary file
+  // without a name in any folder, so a long recording needs little memory.
+  const auto name = unchanging ? unchanging_uri(path) : path == private_database ? "" : path;
   const int code = sqlite3_open_v2(name.c_str(), &connection_, flags, nullptr);
   if (code != SQLITE_OK) {
     sqlite3* connection = std::exchange(connection_, nullptr);
