@@ -47,6 +47,7 @@ const Set shared_with_monitor = {
     "config/channel_kind.h",
     "config/toml_leaf.h",
     "facts/agent_tools.h",
+    "facts/call_process.h",
     "facts/digest.h",
     "facts/hook_hold.h",
     "facts/ids.h",

@@ -208,7 +208,7 @@ Four sections take names that you choose.
 |---|---|
 | `[alerts.channels.NAME]` | a channel for [alerts](../how-to/alerts.md): `type`, `format`, `url`, `url_file`, `to`, `from`, `command`, `secret_file`, `ca_file` |
 | `[proxy.upstreams.NAME]` | a further model server: `url`, `models`, `api_key_file` |
-| `[recovery.rules.NAME]` | a rule that [acts on looping agents](../how-to/let-the-monitor-act.md): `on`, `step`, `agent`, `label`, `at_most`, `dry_run` |
+| `[recovery.rules.NAME]` | a rule that [acts on looping agents](../how-to/let-the-monitor-act.md): `on`, `step`, `agent`, `label`, `command`, `at_most`, `dry_run` |
 | `[policy.tools.NAME]` | how calls of one tool count in the search for repetition: `use`, `identity` |
 """
 

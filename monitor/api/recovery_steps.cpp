@@ -1,5 +1,5 @@
 // An act is claimed before it is done, as at hooks: see recovery.cpp. A crash between the two loses
-// the act; it never happens twice. Which processes a call has is decided by observer/call_process.
+// the act; it never happens twice. Which processes a call has is decided by facts/call_process.
 // The judge has said that nothing moves. Before the processes of a call are ended, two looks here
 // must show the same processes, and that they did no work in between.
 #include "api/recovery_steps.h"
@@ -23,9 +23,9 @@
 #include "core/session_label.h"
 #include "core/time_limit.h"
 #include "facts/agent_tools.h"
+#include "facts/call_process.h"
 #include "files/open_file.h"
 #include "judge/alert_rule.h"
-#include "observer/call_process.h"
 #include "privacy/content.h"
 #include "process/family_end.h"
 #include "text/figures.h"
@@ -98,6 +98,13 @@ std::string fact_for(RecoveryStep step, const Watched& watched, const Look& look
                   counted_processes(look.call->size()) + " do no work");
   }
   return redact(public_reason_of(judged.health, judged.history, *judged.policy, now).sentence);
+}
+
+/// True if the session is looping, stuck, quiet or dead.
+bool has_verdict(const Case& judged) {
+  const auto& health = judged.health;
+  return judged.history.lifecycle == Lifecycle::running &&
+         (is_trouble(health.kind) || health.pattern == Pattern::quiet);
 }
 
 std::string command_end(const Result<ProcessEnd>& end, Millis at_most) {
@@ -312,7 +319,7 @@ struct RecoverySteps::State {
   }
 
   void look(const std::stop_token& stop) {
-    const auto sessions = store.with_verdict();
+    const auto sessions = store.sessions_where(has_verdict);
     const auto is_over = [&](const auto& one) {
       return std::ranges::find(sessions, one.first) == sessions.end();
     };

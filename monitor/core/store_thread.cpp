@@ -507,14 +507,10 @@ std::shared_ptr<const Observer> StoreThread::observer() const {
   return state_->observer_seen();
 }
 
-std::vector<std::string> StoreThread::ended_waits(WallTime from, WallTime by) const {
+std::vector<std::string> StoreThread::sessions_where(
+    const std::function<bool(const Case&)>& is_meant) const {
   const auto seen = observer();
-  return seen ? seen->ended_waits(from, by) : std::vector<std::string>();
-}
-
-std::vector<std::string> StoreThread::with_verdict() const {
-  const auto seen = observer();
-  return seen ? seen->with_verdict() : std::vector<std::string>();
+  return seen ? seen->sessions_where(is_meant) : std::vector<std::string>();
 }
 
 void StoreThread::erase(Erasure erasure,

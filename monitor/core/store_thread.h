@@ -71,10 +71,9 @@ class StoreThread final : public Backend {
   [[nodiscard]] Instant now() const override;
   [[nodiscard]] std::optional<Error> trouble() const override;
   [[nodiscard]] bool has_room() const override;
-  /// Observer::ended_waits; empty while the database cannot be used.
-  [[nodiscard]] std::vector<std::string> ended_waits(WallTime from, WallTime by) const;
-  /// Observer::with_verdict; likewise.
-  [[nodiscard]] std::vector<std::string> with_verdict() const;
+  /// Observer::sessions_where; empty while the database cannot be used.
+  [[nodiscard]] std::vector<std::string> sessions_where(
+      const std::function<bool(const Case&)>& is_meant) const;
   [[nodiscard]] const Metrics* metrics() const override;
   [[nodiscard]] std::optional<Vitals> vitals() const override;
   /// Returns whether this monitor judges a session, and not another one on the same database; a

@@ -14,6 +14,7 @@
 #include "core/session_label.h"
 #include "core/time_limit.h"
 #include "text/figures.h"
+#include "watchdog/report.h"
 #include "watchdog/subprocess.h"
 
 namespace watchdog::monitor {
@@ -49,6 +50,15 @@ bool knows_process(const History& history) {
          std::ranges::any_of(history.sources, [](const SourceNote& note) {
            return note.origin == ReportOrigin::run;
          });
+}
+
+/// True if the session still waits, although its wait was to end in this time. An agent that waits
+/// for its next try goes on by itself.
+bool has_ended_wait(const History& history, WallTime from, WallTime by) {
+  const auto& notes = *history.notes;
+  const bool is_over = notes.wait_until && *notes.wait_until > from && *notes.wait_until <= by;
+  return is_over && history.lifecycle == Lifecycle::waiting && notes.exited_seq == 0 &&
+         notes.waiting_for != wait_reports::retry;
 }
 
 std::string command_end(const Result<ProcessEnd>& end, Millis at_most) {
@@ -141,7 +151,9 @@ struct ReadyCommand::State {
 
   void look(const std::stop_token& stop) {
     const auto now = system_clock().wall();
-    const auto sessions = store.ended_waits(now - ready_age_max, now - options.grace);
+    const auto sessions = store.sessions_where([&](const Case& judged) {
+      return has_ended_wait(judged.history, now - ready_age_max, now - options.grace);
+    });
     std::erase_if(claimed, [&](const auto& one) {
       return std::ranges::find(sessions, one.first) == sessions.end();
     });

@@ -62,7 +62,7 @@ TEST_F(Configured, a_rule_that_must_not_be_is_refused_with_its_line) {
             "watchdog.toml:2: recovery.rules.a.on has \"looping\"; the step end_call needs on = "
             "[\"quiet\"]\n");
   EXPECT_EQ(refused("step = 'command'"),
-            "watchdog.toml:1: recovery.rules.a.command is missing; the step command runs it\n");
+            "watchdog.toml:2: recovery.rules.a.command is missing; the step command runs it\n");
   EXPECT_EQ(refused("command = ['ls']"),
             "watchdog.toml:2: recovery.rules.a.command is set; only the step command runs it\n");
   EXPECT_EQ(refused("step = 'command'\ncommand = ['ls']\nat_most = 4"),

@@ -1,5 +1,5 @@
 // Which processes run the command of a call.
-#include "observer/call_process.h"
+#include "facts/call_process.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

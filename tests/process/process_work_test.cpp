@@ -10,7 +10,7 @@
 #include <csignal>
 #include <vector>
 
-#include "observer/call_process.h"
+#include "facts/call_process.h"
 
 namespace watchdog {
 namespace {

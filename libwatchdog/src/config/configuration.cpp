@@ -371,7 +371,8 @@ class ConfigurationLoader {
       const auto key = key_text({"recovery", "rules", name});
       const auto refuse = [&](const char* field, const std::string& why) {
         const auto own = key + "." + field;
-        add(highest(own), own, own + " " + why);
+        const auto source = source_of(own);
+        add(source.where.empty() ? highest(key + ".") : source, own, own + " " + why);
       };
       if (!is_plain_name(name))
         add(highest(key + "."), key, key + ": a rule's name is 1 to 64 letters, digits, _ and -");

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "facts/agent_tools.h"
+#include "facts/call_process.h"
 #include "judge/attention.h"
-#include "observer/call_process.h"
 
 namespace watchdog {
 namespace {

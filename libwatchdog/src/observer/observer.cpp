@@ -151,29 +151,12 @@ std::vector<ActiveTurn> Observer::turns(std::size_t count_max, std::string_view 
   return turns;
 }
 
-std::vector<std::string> Observer::ended_waits(WallTime from, WallTime by) const {
+std::vector<std::string> Observer::sessions_where(
+    const std::function<bool(const Case&)>& is_meant) const {
   const std::lock_guard guard(state_->sessions.mutex);
   std::vector<std::string> sessions;
-  for (const auto& [key, session] : state_->sessions.all()) {
-    const auto& history = session.judged.history;
-    const auto& notes = *history.notes;
-    const bool is_over = notes.wait_until && *notes.wait_until > from && *notes.wait_until <= by;
-    if (is_over && history.lifecycle == Lifecycle::waiting && notes.exited_seq == 0 &&
-        notes.waiting_for != wait_reports::retry)
-      sessions.push_back(session.id);
-  }
-  return sessions;
-}
-
-std::vector<std::string> Observer::with_verdict() const {
-  const std::lock_guard guard(state_->sessions.mutex);
-  std::vector<std::string> sessions;
-  for (const auto& [key, session] : state_->sessions.all()) {
-    const auto& health = session.judged.health;
-    const bool has_verdict = is_trouble(health.kind) || health.pattern == Pattern::quiet;
-    if (has_verdict && session.judged.history.lifecycle == Lifecycle::running)
-      sessions.push_back(session.id);
-  }
+  for (const auto& [key, session] : state_->sessions.all())
+    if (is_meant(session.judged)) sessions.push_back(session.id);
   return sessions;
 }
 

@@ -116,11 +116,10 @@ class Observer {
   /// `count_max`; with `id` only those of that id. Sessions without turns cost nothing.
   [[nodiscard]] std::vector<ActiveTurn> turns(std::size_t count_max,
                                               std::string_view id = {}) const;
-  /// Returns the sessions that still wait, although their wait was to end after `from` and until
-  /// `by`. A wait for the next try is not among them: its agent goes on by itself.
-  [[nodiscard]] std::vector<std::string> ended_waits(WallTime from, WallTime by) const;
-  /// Returns the running sessions that are looping, stuck, quiet or dead.
-  [[nodiscard]] std::vector<std::string> with_verdict() const;
+  /// Returns the ids of the running sessions that are meant. `is_meant` must not wait: nothing is
+  /// judged meanwhile.
+  [[nodiscard]] std::vector<std::string> sessions_where(
+      const std::function<bool(const Case&)>& is_meant) const;
   /// Returns the numbers of the sessions in memory.
   [[nodiscard]] Tally tally() const;
   /// The same of the sessions that other monitors on the same database judge.

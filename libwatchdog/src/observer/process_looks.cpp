@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "facts/agent_tools.h"
-#include "observer/call_process.h"
+#include "facts/call_process.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {

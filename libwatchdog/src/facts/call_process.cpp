@@ -1,4 +1,4 @@
-#include "observer/call_process.h"
+#include "facts/call_process.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
