@@ -24,6 +24,7 @@ OTHER_VARIABLES = {"WATCHDOG_AGENT", "WATCHDOG_MONITOR", "WATCHDOG_TESTS", "WATC
                    "WATCHDOG_REPORTER",  # of the clients, for programs that they start
                    "WATCHDOG_PROGRAM",  # of the test plug-ins
                    "WATCHDOG_WAITED_FOR", "WATCHDOG_PROVIDER",  # of recovery.on_ready
+                   "WATCHDOG_RULE",  # of a rule's command
                    "WATCHDOG_BUILD"}  # of blocks.py
 
 
@@ -65,7 +66,7 @@ def leaves(tree, path=()):
 # Tables whose names the user chooses, and what one may hold.
 OWN_TABLES = {("alerts", "channels"): set("type format url url_file to from command secret_file ca_file".split()),
               ("proxy", "upstreams"): set("url models api_key_file".split()),
-              ("recovery", "rules"): set("on step agent label at_most dry_run".split()),
+              ("recovery", "rules"): set("on step agent label command at_most dry_run".split()),
               ("policy", "tools"): {"use", "identity"}}
 
 
