@@ -14,10 +14,12 @@
 #include <future>
 #include <map>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
 #include "api/session_facts.h"
+#include "core/command_end.h"
 #include "core/recovery_act.h"
 #include "core/scratch_folder.h"
 #include "core/session_label.h"
@@ -107,13 +109,6 @@ bool has_verdict(const Case& judged) {
          (is_trouble(health.kind) || health.pattern == Pattern::quiet);
 }
 
-std::string command_end(const Result<ProcessEnd>& end, Millis at_most) {
-  if (!end) return "did not start: " + end.error().message;
-  if (end->stopped) return "was ended after " + span_of(at_most);
-  if (end->signal) return "was ended by signal " + std::to_string(*end->signal);
-  return "ended with " + std::to_string(end->code.value_or(0));
-}
-
 }  // namespace
 
 struct RecoverySteps::State {
@@ -159,7 +154,23 @@ struct RecoverySteps::State {
     look.open = *call;
     look.call =
         processes_of_call(*look.tree, std::string(call->notes->command), store.now() - call->since);
+    // Such an agent may wait for a slow model. Its own processes do no work meanwhile.
+    if (look.call && std::ranges::any_of(*look.call, is_agent())) look.call.reset();
     return look;
+  }
+
+  /// True for the agent of a session that has not ended. The function keeps what is known now.
+  [[nodiscard]] std::function<bool(const ProcessSample&)> is_agent() const {
+    std::set<std::pair<std::int64_t, std::int64_t>> agents;
+    (void)store.sessions_where([&](const Case& judged) {
+      const auto& history = judged.history;
+      if (history.pid > 0 && !is_end(history.lifecycle))
+        agents.emplace(history.pid, history.start_ticks);
+      return false;
+    });
+    return [agents = std::move(agents)](const ProcessSample& process) {
+      return agents.contains({process.pid, process.start_ticks});
+    };
   }
 
   RecoveryFacts facts_of(const std::string& session, const Watched& watched) const {
@@ -242,7 +253,10 @@ struct RecoverySteps::State {
   }
 
   std::string end_call(const Look& look, const std::stop_token& stop) const {
-    const auto ended = end_family(look.call->front(), options.grace, stop);
+    const auto why_not = [this](const ProcessSample& process) {
+      return is_agent()(process) ? std::string("it is the agent of a session") : std::string();
+    };
+    const auto ended = end_family(look.call->front(), options.grace, why_not, stop);
     if (!ended) return ended.error().message;
     return counted_processes(*ended) + " ended";
   }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "process/process_family.h"
 
@@ -17,13 +18,13 @@ namespace {
 /// Processes that start others faster than they are ended.
 constexpr int rounds_max = 10;
 
-/// Why none of these may be ended; empty: they may.
-std::string refusal_of(const std::vector<ProcessSample>& processes) {
+/// Why no signal may be sent to these; empty: it may.
+std::string refusal_of(const std::vector<ProcessSample>& processes, const WhyNotEnd& why_not) {
   for (const auto& process : processes) {
-    if (process.pid == getpid()) return "this monitor is one of its processes";
-    if (is_login_shell(process, words_of_process(process.pid)))
-      return "process " + std::to_string(process.pid) +
-             " is the shell of somebody who is logged in";
+    auto why = why_not(process);
+    if (process.pid == getpid()) why = "it is this monitor";
+    if (is_login_shell(process, words_of_process(process.pid))) why = "it is a login shell";
+    if (!why.empty()) return "process " + std::to_string(process.pid) + " is not ended: " + why;
   }
   return {};
 }
@@ -37,7 +38,7 @@ std::size_t left_after(ProcessFamily& family, Millis time, const std::stop_token
     (void)family.fold(all);
     const auto left = family.running(all).size();
     if (left == 0 || stop.stop_requested() || std::chrono::steady_clock::now() >= end) return left;
-    // A pidfd reports one exit. New descendants can come meanwhile.
+    // Nothing reports the exit of all: a pidfd reports one, and new descendants can come meanwhile.
     std::this_thread::sleep_for(look_again);
   }
 }
@@ -54,13 +55,13 @@ Result<void> send(const std::vector<ProcessSample>& processes, int signal) {
 
 }  // namespace
 
-Result<std::size_t> end_family(const ProcessSample& first, Millis grace,
+Result<std::size_t> end_family(const ProcessSample& first, Millis grace, const WhyNotEnd& why_not,
                                const std::stop_token& stop) {
   ProcessFamily family(first.pid, first.start_ticks);
   (void)family.fold(processes_now());
   auto processes = family.running(processes_now());
-  if (const auto why = refusal_of(processes); !why.empty())
-    return Error{ErrorCode::conflict, "nothing is ended: " + why};
+  if (auto why = refusal_of(processes, why_not); !why.empty())
+    return Error{ErrorCode::conflict, std::move(why)};
   const auto count = processes.size();
   if (count == 0) return count;
   if (auto sent = send(processes, SIGTERM); !sent) return sent.error();
@@ -68,6 +69,8 @@ Result<std::size_t> end_family(const ProcessSample& first, Millis grace,
   for (int round = 0; round < rounds_max; ++round) {
     processes = family.running(processes_now());
     if (processes.empty()) return count;
+    if (auto why = refusal_of(processes, why_not); !why.empty())
+      return Error{ErrorCode::conflict, std::move(why)};
     if (auto sent = send(processes, SIGKILL); !sent) return sent.error();
     constexpr Millis for_the_kernel{200};
     if (left_after(family, for_the_kernel, {}) == 0) return count;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <thread>
 
+#include "core/command_end.h"
 #include "core/session_label.h"
 #include "core/time_limit.h"
 #include "text/figures.h"
@@ -59,13 +60,6 @@ bool has_ended_wait(const History& history, WallTime from, WallTime by) {
   const bool is_over = notes.wait_until && *notes.wait_until > from && *notes.wait_until <= by;
   return is_over && history.lifecycle == Lifecycle::waiting && notes.exited_seq == 0 &&
          notes.waiting_for != wait_reports::retry;
-}
-
-std::string command_end(const Result<ProcessEnd>& end, Millis at_most) {
-  if (!end) return "did not start: " + end.error().message;
-  if (end->stopped) return "was ended after " + span_of(at_most);
-  if (end->signal) return "was ended by signal " + std::to_string(*end->signal);
-  return "ended with " + std::to_string(end->code.value_or(0));
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ def hook(name, **more):
     body = {"session_id": "s", "hook_event_name": name, "cwd": os.getcwd()} | more
     connection.request("POST", f"/api/hooks/claude-code?pid={os.getpid()}", json.dumps(body), {"Authorization": f"Bearer {token}"})
     connection.getresponse().read()
+    connection.close()
 hook("SessionStart", source="startup")
 hook("UserPromptSubmit", prompt="Count the apples in the orchard")
 helper = subprocess.Popen(["tail", "-f", "/dev/null"])  # the kernel's clock is not as fast, so no other process has the name of a command
@@ -125,6 +126,17 @@ class Steps(unittest.TestCase):
         self.start(END)
         self.agent()
         self.call("eval $(echo c2xlZXAgMTU= | base64 -d)")
+        self.assertEqual(self.result()["code"], 0)
+        self.assertEqual((self.trail(), self.said()), ([], []))
+
+    def test_another_agent_in_the_command_is_left_alone(self):
+        """It waits for a model that needs longer than a command may rest."""
+        self.start(END)
+        self.agent()
+        waits = AGENT.split("hook(\"SessionStart\"")[0].replace('"session_id": "s"', '"session_id": "inner"') + \
+            'import time\ntime.sleep(1)\nhook("SessionStart", source="startup")\nfor _ in range(5):\n    hook("UserPromptSubmit", prompt="Count the pears")\n    time.sleep(0.3)\ntime.sleep(18)\n'
+        (self.folder / "orchard" / "inner.py").write_text(waits)
+        self.call(f"{sys.executable} inner.py {self.server.host} {self.server.secret} || echo it was ended")
         self.assertEqual(self.result()["code"], 0)
         self.assertEqual((self.trail(), self.said()), ([], []))
 

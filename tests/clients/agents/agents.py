@@ -173,7 +173,7 @@ class Gemini(Agent):
 
 
 class ClaudePlayed(Agent):
-    """Played, from its documentation: it is no free software."""
+    """Played, from its documentation: its licence is not free."""
 
     WAYS = ("hooks",)
 
@@ -188,7 +188,7 @@ class ClaudePlayed(Agent):
 
 
 class ClaudeCode(Agent):
-    """The real one. It is no free software, so only scripts/agents gets it."""
+    """The real program. Its licence is not free, so only scripts/agents installs it."""
 
     PACKAGE = "@anthropic-ai/claude-code"
 

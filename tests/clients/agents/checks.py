@@ -30,7 +30,7 @@ def finished(stage):
 
 
 def counted(stage):
-    """Whoever reports them: each call, result and prompt is there once."""
+    """Each call, result and prompt is there once, in each way of reporting."""
     stage.exits()
 
     def count():

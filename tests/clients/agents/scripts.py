@@ -4,7 +4,7 @@ FAILING = ("shell", "ls /no/such/directory")
 HELD = ("shell", "touch started; while [ -e held ]; do sleep 0.1; done")
 
 def work(n):
-    """Thirty calls of somebody who gets somewhere: looks, changes, tests, with a failure here and there."""
+    """Thirty calls of an agent that makes progress: it looks, changes and tests, and some calls fail."""
     return [
         ("shell", f"echo 'int part_{n}() {{ return {n * n}; }}' > part_{n}.c"),
         ("read", f"part_{n}.c"),

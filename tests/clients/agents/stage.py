@@ -175,7 +175,7 @@ class Stage:
         return self.ask("GET", f"/api/autonomous/progress/{found[0]['sessionId']}") if found else None
 
     def watch(self):
-        """Keeps each state, and each word of who has to act (`claimed`)."""
+        """Keeps each state, and each value of `attention` (`claimed`)."""
         while self.ended is None:
             try:
                 document = self.document()

@@ -142,7 +142,8 @@ TEST(AnswerBody, a_packed_answer_is_unpacked_below_an_early_head_only) {
 }
 
 TEST(AnswerBody, an_answer_in_brotli_is_unpacked_where_the_program_can) {
-  if (!brotli_unpacker()) GTEST_SKIP() << "built without it";
+  // An optional library, which scripts/test installs.
+  if (!brotli_unpacker()) GTEST_SKIP() << "this program was built without brotli";
   const std::string packed(
       "\x8b\x04\x80"
       "data: {}\n\n\x03",
