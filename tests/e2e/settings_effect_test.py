@@ -37,10 +37,11 @@ def table():
     with contextlib.ExitStack() as stack:
         trial = Trial("", DEFAULT, stack)
         named = {key: name_in(key) for key in keys if "*" in key}
-        some = {"url": "http://127.0.0.1:1", "use": "poll", "models": ["m"], "max_steps": 1, "at_most": 1, "*": 1}
+        some = {"url": "http://127.0.0.1:1", "use": "poll", "models": ["m"], "max_steps": 1, "at_most": 1, "*": 1,
+                "recovery.rules.*.step": "command", "recovery.rules.*.command": ["true"]}
         trial.base["proxy.upstream"] = some["url"]
         for key, full in named.items():
-            if (value := some.get(key.rpartition(".")[2])) is not None:
+            if (value := some.get(key, some.get(key.rpartition(".")[2]))) is not None:
                 trial.base[full] = value
         ran = trial.command("config", "--json")
         assert ran.returncode == 0, ran.stderr

@@ -1,5 +1,6 @@
 """What the settings of recovery do: each is a probe of `watchdog-monitor serve`."""
 
+import json
 import time
 
 from settings_trial import SESSIONS, probe, until
@@ -55,6 +56,18 @@ def rule_on(trial):
 def rule_step(trial):
     trial.set("refuse")
     return told(trial)
+
+
+@probe("recovery.rules.*.command", default="told", other="runs for s", name="mine")
+def rule_command(trial):
+    ran = trial.folder / "ran"
+    if not trial.is_set:
+        return told(trial)
+    trial.base["recovery.rules.mine.step"] = "command"
+    trial.set(["sh", "-c", f"cat > {ran}.new; mv {ran}.new {ran}"])
+    heard = told(trial)
+    until(ran.exists, f"its command ran, after the agent heard {heard}")
+    return f"runs for {json.loads(ran.read_text())['sessionId']}"
 
 
 @probe("recovery.rules.*.agent", default="told", other="nothing", name="mine")
