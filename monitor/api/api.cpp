@@ -34,7 +34,9 @@ void get_readyz(const CallPtr& call) {
   const auto lease = shares ? lease_state(shares->since_renewal) : LeaseState::held;
   if (trouble) {
     if (lease == LeaseState::ended) trouble->message += ". Its leases ended: other monitors judge";
-    return call->reply(error_response(*trouble));
+    auto response = error_response(*trouble);
+    response.status = 503;  // Whatever hinders it: a probe reads the status alone.
+    return call->reply(std::move(response));
   }
   JsonWriter out;
   out.open_object().field("status", "ready");

@@ -495,10 +495,16 @@ TEST_F(WorkspaceTools, shell_of_a_child_turn_ends_with_its_parents_turn) {
 
 TEST_F(WorkspaceTools, shell_keeps_what_it_printed_before_it_was_stopped) {
   add_shell();
-  bench.options.cap = 3s;
   bench.options.cancel_grace = 60s;
-  const auto report = shell("head -c 3000000 /dev/zero | tr '\\0' x; echo end; exec sleep 100");
-  const auto& partial = as<ToolTimeout>(report).partial;
+  auto turn = bench.turn();
+  auto running = bench.begin(turn, "shell",
+                             arguments({{"command",
+                                         "head -c 3000000 /dev/zero | tr '\\0' x; echo end; echo "
+                                         "all >printed; exec sleep 100"}}));
+  ASSERT_TRUE(has_come("printed"));
+  bench.turns().abort(turn.id(), {.origin = CancelOrigin::user});
+  const auto report = running.get();
+  const auto& partial = as<ToolCancelled>(report).partial;
   ASSERT_TRUE(partial.artifact);
   EXPECT_EQ(partial.artifact->bytes, 3'000'004U) << "all of it";
   EXPECT_TRUE(partial.text.ends_with("xend\n"));
