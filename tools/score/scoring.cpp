@@ -6,7 +6,6 @@
 #include "score/scoring.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 
 namespace watchdog::monitor {
@@ -68,15 +67,7 @@ std::optional<double> Count::share() const {
 }
 
 Interval interval_of(const Count& count) {
-  if (count.of == 0) return {};
-  constexpr double z = 1.959963984540054;  // of 95 %
-  const double n = count.of;
-  const double share = count.is / n;
-  const double middle = (share + z * z / (2 * n)) / (1 + z * z / n);
-  const double half =
-      z / (1 + z * z / n) * std::sqrt(share * (1 - share) / n + z * z / (4 * n * n));
-  return {.low = count.is == 0 ? 0 : middle - half,
-          .high = count.is == count.of ? 1 : middle + half};
+  return wilson(count.is, count.of);
 }
 
 void count_once(std::vector<ScoredRun>& runs) {

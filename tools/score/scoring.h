@@ -9,6 +9,7 @@
 
 #include "score/evaluation.h"
 #include "score/labels.h"
+#include "text/interval.h"
 
 namespace watchdog::monitor {
 
@@ -25,11 +26,6 @@ struct Count {
   [[nodiscard]] std::optional<double> share() const;
 };
 
-/// Bounds of a share.
-struct Interval {
-  double low = 0;
-  double high = 1;
-};
 /// Wilson's interval for the share that the count is a sample of, at 95 %.
 [[nodiscard]] Interval interval_of(const Count& count);
 

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <numeric>
 
+#include "text/interval.h"
+
 namespace watchdog {
 namespace {
 
@@ -53,15 +55,9 @@ void compare(Prediction& prediction, const std::vector<ScoreBlock>& blocks) {
   prediction.runs = block.runs;
   prediction.unfinished = block.unfinished;
   if (block.runs == 0) return;
-  // Wilson's interval.
-  constexpr double z = 1.959963984540054;
-  const auto n = static_cast<double>(block.runs);
-  const double share = prediction.share();
-  const double middle = (share + z * z / (2 * n)) / (1 + z * z / n);
-  const double half =
-      z / (1 + z * z / n) * std::sqrt(share * (1 - share) / n + z * z / (4 * n * n));
-  prediction.low = std::max(0.0, middle - half);
-  prediction.high = std::min(1.0, middle + half);
+  const auto [low, high] = wilson(block.unfinished, block.runs);
+  prediction.low = low;
+  prediction.high = high;
   prediction.worth_showing =
       block.runs >= comparable_min && prediction.high - prediction.low <= interval_max;
 }
