@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "codec/json_bounds.h"
+#include "codec/fields.h"
 #include "ingest/recording_steps.h"
 #include "ingest/transcript.h"
 #include "ingest/transcript_state.h"
@@ -14,11 +14,10 @@ namespace {
 /// A stream begins with the facts of its session. A transcript that a command prints does not. The
 /// text is searched first, because other commands print long lines of JSON.
 bool begins_claude_code(std::string_view line) {
-  if (!line.starts_with('{') || line.find("\"init\"") == line.npos || !check_json(line))
-    return false;
-  const auto value = nlohmann::json::parse(line, nullptr, false);
-  return is_claude_code(value) && text_in(value, "type") == "system" &&
-         text_in(value, "subtype") == "init" && !value.contains("sessionId");
+  if (!line.starts_with('{') || line.find("\"init\"") == line.npos) return false;
+  const auto value = parse_json(line);
+  return value && is_claude_code(*value) && text_in(*value, "type") == "system" &&
+         text_in(*value, "subtype") == "init" && !value->contains("sessionId");
 }
 
 /// Reports that others make of the same session: the wrapper begins and ends it.

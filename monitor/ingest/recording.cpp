@@ -8,8 +8,8 @@
 #include <deque>
 #include <fstream>
 
+#include "codec/fields.h"
 #include "codec/json.h"
-#include "codec/json_bounds.h"
 #include "ingest/bounded_lines.h"
 #include "ingest/recording_steps.h"
 #include "ingest/trace.h"
@@ -46,22 +46,19 @@ std::string recording_formats() {
 
 /// Parses a value within the bounds. Errors name the line in the text, counted from 1.
 Result<json> parsed_value(std::string_view text) {
-  if (auto checked = check_json(text); !checked) {
-    auto error = checked.error();
-    if (error.code != ErrorCode::malformed) return error;
-    error.message = "it is not JSON";
-    error.line = 1;
-    try {
-      if (json::parse(text).is_null()) error.line = 1;
-      error.message = "it is JSON with more than " + std::to_string(json_depth_max) + " levels";
-    } catch (const json::parse_error& failure) {
-      const auto end = std::min(failure.byte, text.size());
-      error.line += static_cast<int>(
-          std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
-    }
-    return error;
+  if (auto value = parse_json(text); value || value.error().code != ErrorCode::malformed)
+    return value;
+  Error error{ErrorCode::malformed, "it is not JSON"};
+  error.line = 1;
+  try {
+    if (json::parse(text).is_null()) error.line = 1;
+    error.message = "it is JSON with more than " + std::to_string(json_depth_max) + " levels";
+  } catch (const json::parse_error& failure) {
+    const auto end = std::min(failure.byte, text.size());
+    error.line += static_cast<int>(
+        std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
   }
-  return json::parse(text, nullptr, false);
+  return error;
 }
 
 /// True for what is wrong with one line: the next one may be right.

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "codec/json_bounds.h"
+#include "codec/fields.h"
 #include "facts/ids.h"
 #include "ingest/bounded_text.h"
 #include "ingest/time_text.h"
@@ -62,8 +62,8 @@ nlohmann::json value_in_text(const nlohmann::json& value) {
   if (!value.is_string()) return value;
   const auto& text = value.get_ref<const std::string&>();
   if (!text.starts_with('{') && !text.starts_with('[')) return value;
-  if (!check_json(text)) return value;
-  return nlohmann::json::parse(text, nullptr, false);
+  auto parsed = parse_json(text);
+  return parsed ? std::move(*parsed) : value;
 }
 
 std::shared_ptr<const RecordedSession> StepList::session(const std::string& id, SessionSpec spec) {

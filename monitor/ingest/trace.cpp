@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "codec/fields.h"
 #include "codec/json.h"
 #include "facts/digest.h"
 #include "facts/ids.h"
@@ -13,17 +14,15 @@
 namespace watchdog::monitor {
 namespace {
 
-/// The trace's own number of a line that is known to be a JSON object.
-std::optional<std::int64_t> seq_in(const std::string& text) {
-  const auto object = nlohmann::json::parse(text, nullptr, false);
+/// The trace's own number of a line.
+std::optional<std::int64_t> seq_in(const nlohmann::json& object) {
   const auto seq = object.find("seq");
   return seq != object.end() && seq->is_number_integer() ? std::optional(seq->get<std::int64_t>())
                                                          : std::nullopt;
 }
 
 /// Of a content that was cut when it was stored, its digest says whether it is equal to another.
-void compare_by_digest(Report& report, const std::string& text) {
-  const auto object = nlohmann::json::parse(text, nullptr, false);
+void compare_by_digest(Report& report, const nlohmann::json& object) {
   const auto digest = object.find("digest");
   const auto bytes = object.find("bytes");
   if (digest == object.end() || !digest->is_string() || bytes == object.end() ||
@@ -69,8 +68,10 @@ Result<std::optional<TraceLine>> Trace::next() {
     if (!report) return lines_.at_line(report.error());
     if (!*report) continue;
     const auto line = lines_.number();
-    compare_by_digest(**report, text);
-    return std::optional(TraceLine{std::move(**report), seq_in(text).value_or(line - 1), line});
+    const auto object = parse_object(text);
+    if (!object) return lines_.at_line(object.error());
+    compare_by_digest(**report, *object);
+    return std::optional(TraceLine{std::move(**report), seq_in(*object).value_or(line - 1), line});
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "codec/fields.h"
 #include "codec/json.h"
 #include "facts/digest.h"
 #include "facts/ids.h"
@@ -121,9 +122,9 @@ std::unique_ptr<TranscriptState> state_from(TranscriptAgent agent, std::string_v
   auto state = std::make_unique<TranscriptState>();
   state->agent = agent;
   state->folder = folder;
-  if (!is_json(saved)) return state;
-  const auto from = json::parse(saved, nullptr, false);
-  if (!from.is_object()) return state;
+  const auto read = parse_object(saved);
+  if (!read) return state;
+  const auto& from = *read;
   state->own = as_session_id(text_in(from, "own"));
   state->parent = as_session_id(text_in(from, "parent"));
   state->begins_ms = number_in(from, "begins");
@@ -424,9 +425,9 @@ Transcript::Transcript(Transcript&&) noexcept = default;
 Transcript& Transcript::operator=(Transcript&&) noexcept = default;
 
 std::optional<std::vector<Batch>> Transcript::read(std::string_view line, WallTime now) {
-  if (!is_json(line)) return std::nullopt;
-  const auto parsed = json::parse(line, nullptr, false);
-  if (!parsed.is_object()) return std::nullopt;
+  const auto read = parse_object(line);
+  if (!read) return std::nullopt;
+  const auto& parsed = *read;
   if (state_->agent == TranscriptAgent::gemini_cli) return read_gemini_cli(*state_, parsed, now);
   const auto said = state_->agent == TranscriptAgent::opencode
                         ? opencode_time(parsed)
