@@ -34,13 +34,14 @@ inline const std::map<std::string, Set, std::less<>> may_include = {
     // supervised programs
     {"process", {"facts", "privacy", "text"}},
     // the SQLite file
-    {"store", {"facts", "privacy", "text", "server", "judge", "codec"}},
+    {"store", {"facts", "privacy", "text", "server", "judge", "codec", "files"}},
     // the judge at work on a store
-    {"observer", {"facts", "privacy", "text", "server", "judge", "codec", "process", "store"}},
+    {"observer",
+     {"facts", "privacy", "text", "server", "judge", "codec", "files", "process", "store"}},
     // an agent's side: tracker and C interface
-    {"report", {"facts", "privacy", "text", "server", "judge", "codec", "store"}},
+    {"report", {"facts", "privacy", "text", "server", "judge", "codec", "files", "store"}},
     // waiting for a session
-    {"wait", {"facts", "privacy", "text", "server", "judge", "codec", "store", "report"}},
+    {"wait", {"facts", "privacy", "text", "server", "judge", "codec", "files", "store", "report"}},
     // what tools print, kept and cut
     {"outputs", {"facts", "privacy", "text", "server", "judge", "codec", "files"}},
     // checkpoints and workspaces

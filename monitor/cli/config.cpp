@@ -17,6 +17,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/log.h"
+#include "files/durable_file.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "terminal/table.h"
@@ -103,23 +104,13 @@ int write_sample(const Sources& sources) {
     warn("cannot write " + path.string() + ": " + why);
     return exit_refused;
   };
-  std::error_code failed;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failed);
-  if (failed) return refuse(failed.message());
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (file < 0 && errno == EEXIST)
+  constexpr mode_t folder_mode = 0777;
+  constexpr mode_t file_mode = 0644;
+  int cause = make_folders(path.parent_path(), folder_mode);
+  if (cause == 0) cause = put_file(path, sample_configuration(), file_mode, Existing::keep);
+  if (cause == EEXIST)
     return refuse("it exists and stays as it is. Move it away, or name another file with --config");
-  if (file < 0) return refuse(std::generic_category().message(errno));
-  const auto sample = sample_configuration();
-  const bool written =
-      ::write(file, sample.data(), sample.size()) == static_cast<ssize_t>(sample.size()) &&
-      fsync(file) == 0;
-  const int cause = errno;
-  close(file);
-  if (!written) {
-    unlink(path.c_str());
-    return refuse(std::generic_category().message(cause));
-  }
+  if (cause != 0) return refuse(std::generic_category().message(cause));
   print_line("wrote " + path.string() + "; `watchdog-monitor config --check` checks it");
   return exit_done;
 }

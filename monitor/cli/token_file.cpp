@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "files/durable_file.h"
 #include "files/regular_file.h"
 #include "store/place.h"
 #include "store/server.h"
@@ -61,16 +62,14 @@ Result<std::vector<Token>> read_token_file(const std::filesystem::path& path) {
 
 Result<void> make_owner_file(const std::filesystem::path& path, const std::string& text,
                              std::string_view error_about) {
-  const auto failed = [&] {
-    const int cause = errno;
+  const auto failed = [&](int cause) {
     return Error{ErrorCode::unavailable, std::string(error_about) + " " + path.string() +
                                              " cannot be made: " + std::strerror(cause)};  // NOLINT
   };
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) return {};
   const auto directory = path.parent_path();
-  std::filesystem::create_directories(directory.parent_path(), ignored);
-  if (!directory.empty() && mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return failed();
+  if (const int cause = make_folders(directory, 0700); cause != 0) return failed(cause);
   // The owner of the folder can put another file there under the name of ours.
   struct stat folder {};
   if (directory == state_folder() && stat(directory.c_str(), &folder) == 0 &&
@@ -80,19 +79,8 @@ Result<void> make_owner_file(const std::filesystem::path& path, const std::strin
                      " is not made: its folder belongs to user " + std::to_string(folder.st_uid) +
                      ", and this process runs as user " + std::to_string(geteuid()) +
                      ". Set HOME to a folder of this user"};
-  // Under another name first: an incomplete file is never visible, not even after a crash.
-  auto draft = path.string() + "-XXXXXX";
-  const int fd = mkostemp(draft.data(), O_CLOEXEC);  // mode 0600
-  if (fd < 0) return failed();
-  const bool written =
-      write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
-  const bool placed = written && (renameat2(AT_FDCWD, draft.c_str(), AT_FDCWD, path.c_str(),
-                                            RENAME_NOREPLACE) == 0 ||
-                                  errno == EEXIST);
-  auto result = placed ? Result<void>{} : failed();
-  close(fd);
-  unlink(draft.c_str());
-  return result;
+  const int cause = put_file(path, text, 0600, Existing::keep);
+  return cause == 0 || cause == EEXIST ? Result<void>{} : failed(cause);
 }
 
 Result<void> make_token_file(const std::filesystem::path& path) {

@@ -17,6 +17,8 @@
 
 #include "codec/json.h"
 #include "facts/digest.h"
+#include "files/durable_file.h"
+#include "files/open_file.h"
 #include "files/write_all.h"
 
 namespace watchdog::monitor {
@@ -126,6 +128,7 @@ Result<Positions> Positions::open(std::filesystem::path path) {
   }
   const auto descriptor = locked_file(path);
   if (!descriptor) return descriptor.error();
+  if (const auto folder = directory_of(path)) (void)folder.sync();  // the file's name
   Positions positions;
   positions.path_ = std::move(path);
   positions.descriptor_ = *descriptor;
@@ -179,31 +182,33 @@ Result<void> Positions::erase(std::span<const std::string> sessions) {
 Result<void> Positions::put(const std::string& path, SavedTranscript saved) {
   const auto line = position_line(path, saved);
   all_.erase(digest_name(path));
-  all_[path] = std::move(saved);
+  const bool is_first = all_.insert_or_assign(path, std::move(saved)).second;
   if (descriptor_ < 0) return {};
-  if (write_all(descriptor_, line) != 0) return positions_trouble(path_, "cannot write", errno);
+  int code = write_all(descriptor_, line);
+  // Without a position the next start would leave out lines that are older than the session's
+  // newest report. An older position only makes it read some lines again.
+  if (code == 0 && is_first && fdatasync(descriptor_) != 0) code = errno;
+  if (code != 0) return positions_trouble(path_, "cannot write", code);
   bytes_ += line.size();
   if (bytes_ > anew_bytes_min && bytes_ > 4 * live_bytes_) return write_anew();
   return {};
 }
 
 Result<void> Positions::write_anew() {
-  const auto fresh = path_.string() + ".new";
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-vararg,hicpp-vararg): POSIX
-  const int descriptor =
-      ::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (descriptor < 0) return positions_trouble(fresh, "cannot write", errno);
+  DurableFile made(path_);
+  if (!made.file()) return positions_trouble(path_, "cannot write", errno);
+  const int descriptor = made.file().fd();
   std::string text;
   for (const auto& [path, saved] : all_) text += position_line(path, saved);
-  const bool written = flock(descriptor, LOCK_EX | LOCK_NB) == 0 &&
-                       write_all(descriptor, text) == 0 && fdatasync(descriptor) == 0 &&
-                       rename(fresh.c_str(), path_.c_str()) == 0;
-  if (!written) {
-    const int code = errno;
-    close(descriptor);
-    return positions_trouble(fresh, "cannot write", code);
-  }
-  close(std::exchange(descriptor_, descriptor));
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-vararg,hicpp-vararg): POSIX
+  const bool appends = fcntl(descriptor, F_SETFL, O_APPEND) == 0;
+  int code = appends && flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+  if (code == 0) code = write_all(descriptor, text);
+  if (code == 0) code = made.place();
+  const int kept = code == 0 ? made.duplicate() : -1;
+  if (code == 0 && kept < 0) code = errno;
+  if (code != 0) return positions_trouble(path_, "cannot write", code);
+  close(std::exchange(descriptor_, kept));
   bytes_ = live_bytes_ = text.size();
   return {};
 }

@@ -1,17 +1,13 @@
 #include "mcp/task_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "files/durable_file.h"
 #include "files/regular_file.h"
-#include "files/write_all.h"
 
 namespace watchdog::monitor::mcp {
 namespace {
@@ -38,15 +34,8 @@ Result<std::vector<json>> read_task_file(const std::filesystem::path& path) {
 Result<void> write_task_file(const std::filesystem::path& path, const std::vector<json>& lines) {
   std::string text;
   for (const auto& line : lines) text += line_of(line) + "\n";
-  const auto draft = path.string() + ".new";
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-vararg,hicpp-vararg): POSIX
-  const int descriptor =
-      ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-  const bool written = descriptor >= 0 && write_all(descriptor, text) == 0 &&
-                       fdatasync(descriptor) == 0 && rename(draft.c_str(), path.c_str()) == 0;
-  const int code = errno;
-  if (descriptor >= 0) close(descriptor);
-  if (written) return {};
+  const int code = put_file(path, text);
+  if (code == 0) return {};
   return Error{ErrorCode::unavailable,
                "cannot write " + path.string() + ": " + std::strerror(code)};  // NOLINT
 }

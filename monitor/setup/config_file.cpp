@@ -10,8 +10,8 @@
 #include <system_error>
 #include <utility>
 
+#include "files/durable_file.h"
 #include "files/regular_file.h"
-#include "files/write_all.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -91,22 +91,20 @@ Result<void> check_writable(const ConfigFile& read) {
 
 Result<void> write_config(const ConfigFile& read, const std::string& text) {
   if (auto allowed = check_writable(read); !allowed) return allowed;
-  std::error_code error;
-  fs::create_directories(read.path.parent_path(), error);
-  // Under another name first: an incomplete file is never visible, not even after a crash.
-  auto draft = read.path.string() + ".XXXXXX";
-  const int fd = mkostemp(draft.data(), O_CLOEXEC);
-  if (fd < 0) return failed(read.path, "cannot be written");
+  constexpr mode_t usual = 0777;
+  (void)make_folders(read.path.parent_path(), usual);
+  DurableFile made(read.path);
+  if (!made.file()) return failed(read.path, "cannot be written");
   struct stat facts {};
-  if (read.exists && stat(read.path.c_str(), &facts) == 0 && fchown(fd, facts.st_uid, facts.st_gid))
+  if (read.exists && stat(read.path.c_str(), &facts) == 0 &&
+      fchown(made.file().fd(), facts.st_uid, facts.st_gid))
     errno = 0;  // only root may give a file away; then it is this user's
-  const bool is_written = fchmod(fd, read.mode) == 0 && write_all(fd, text) == 0 && fsync(fd) == 0;
-  auto result = is_written ? check_unchanged(read) : failed(read.path, "cannot be written");
-  if (result && rename(draft.c_str(), read.path.c_str()) != 0)
-    result = failed(read.path, "cannot be replaced");
-  close(fd);
-  if (!result) unlink(draft.c_str());
-  return result;
+  if (fchmod(made.file().fd(), read.mode) != 0) return failed(read.path, "cannot be written");
+  errno = made.file().write(text);
+  if (errno != 0) return failed(read.path, "cannot be written");
+  if (auto same = check_unchanged(read); !same) return same;
+  errno = made.place();
+  return errno == 0 ? Result<void>{} : failed(read.path, "cannot be replaced");
 }
 
 Result<void> delete_config(const ConfigFile& read) {

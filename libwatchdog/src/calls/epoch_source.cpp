@@ -1,3 +1,5 @@
+// The file is replaced as a whole, so the one that is locked may be the former one by then. A lock
+// counts only on the file that has the name.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -9,6 +11,7 @@
 #include <mutex>
 #include <utility>
 
+#include "files/durable_file.h"
 #include "watchdog/tool_outcome.h"
 
 namespace watchdog {
@@ -30,6 +33,20 @@ class File {
   File& operator=(const File&) = delete;
   [[nodiscard]] int fd() const noexcept { return fd_; }
 
+  /// Waits until no other process has it. False: errno says why.
+  [[nodiscard]] bool lock() const noexcept {
+    while (flock(fd_, LOCK_EX) != 0)
+      if (errno != EINTR) return false;
+    return true;
+  }
+  /// True if the path leads to this file.
+  [[nodiscard]] bool is_at(const std::filesystem::path& path) const noexcept {
+    struct stat own {};
+    struct stat there {};
+    return fstat(fd_, &own) == 0 && lstat(path.c_str(), &there) == 0 &&
+           own.st_dev == there.st_dev && own.st_ino == there.st_ino;
+  }
+
  private:
   int fd_;
 };
@@ -49,15 +66,22 @@ struct EpochSource::State {
 
   /// Takes the next range out of the file. REQUIRES: mutex held.
   Result<void> refill() {
-    const File opened(file);
-    if (opened.fd() < 0) return failed(file, "opened");
-    struct stat facts {};
-    if (fstat(opened.fd(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
-      return Error{ErrorCode::invalid, file.string() + " is not a regular file"};
+    constexpr int tries_max = 1'000;
+    for (int tries = 0; tries < tries_max; ++tries) {
+      const File opened(file);
+      if (opened.fd() < 0) return failed(file, "opened");
+      struct stat facts {};
+      if (fstat(opened.fd(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
+        return Error{ErrorCode::invalid, file.string() + " is not a regular file"};
+      }
+      if (!opened.lock()) return failed(file, "locked");
+      if (opened.is_at(file)) return refill_from(opened);
     }
-    while (flock(opened.fd(), LOCK_EX) != 0) {
-      if (errno != EINTR) return failed(file, "locked");
-    }
+    return Error{ErrorCode::unavailable, file.string() + " changes all the time"};
+  }
+
+  /// REQUIRES: the file is locked, and at its path.
+  Result<void> refill_from(const File& opened) {
     char text[32] = {};
     const auto got = pread(opened.fd(), text, sizeof text - 1, 0);
     if (got < 0) return failed(file, "read");
@@ -70,12 +94,8 @@ struct EpochSource::State {
                                              "tool call that was given out"};
       }
     }
-    const auto written = std::to_string(given + range) + "\n";
-    if (pwrite(opened.fd(), written.data(), written.size(), 0) !=
-            static_cast<ssize_t>(written.size()) ||
-        fsync(opened.fd()) != 0) {
-      return failed(file, "written");
-    }
+    errno = put_file(file, std::to_string(given + range) + "\n");
+    if (errno != 0) return failed(file, "written");
     next = given + 1;
     end = given + range + 1;
     return {};

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <string>
 
+#include "files/durable_file.h"
 #include "store/store.h"
 
 namespace watchdog {
@@ -154,12 +155,9 @@ Error no_place() {
 Result<void> make_file(const std::filesystem::path& path) {
   if (path.empty()) return no_place();
   const auto directory = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-  std::error_code trouble;
   // Parents get the usual mode; the directory that holds the data is private.
-  std::filesystem::create_directories(directory.parent_path(), trouble);
-  if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
-    return refused(path, "cannot make its directory", errno);
-  }
+  if (const int number = make_folders(directory, 0700); number != 0)
+    return refused(path, "cannot make its directory", number);
   // The owner of the folder can put other files into it under the names of ours.
   struct stat folder {};
   if (directory == state_folder() && stat(directory.c_str(), &folder) == 0 &&
