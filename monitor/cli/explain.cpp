@@ -2,11 +2,13 @@
 // last one left out leaves its policy's digest, which shows whether thresholds changed before the
 // first shown. Evidence is asked for event by event, and once each, because neighbours share it.
 // For a missing event the API gives the next one, so the numbers are compared.
+#include <algorithm>
 #include <deque>
 #include <limits>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
@@ -101,6 +103,22 @@ Result<Timeline> timeline_of(Endpoint& endpoint, const ExplainOptions& options) 
     }
   }
   return timeline;
+}
+
+/// The acts of people and rules on the session, the oldest first. A token that may not read acts
+/// gets none.
+Result<std::vector<json>> acts_on(Endpoint& endpoint, const std::string& session) {
+  std::vector<json> acts;
+  for (json after = 0; !after.is_null();) {
+    const auto body = endpoint.ask(Method::get, "/api/audit?limit=1000&after=" + after.dump());
+    if (!body && body.error().code == ErrorCode::conflict) return acts;
+    if (!body) return body.error();
+    auto page = json::parse(*body);
+    for (auto& act : page["audit"])
+      if (act["target"] == session) acts.push_back(std::move(act));
+    after = page["next"];
+  }
+  return acts;
 }
 
 /// `loop, iteration 1 to 5, 5 times`
@@ -201,6 +219,26 @@ void print_change(const json& change, const json& policy_before) {
     print_line("    thresholds changed: " + shown(change, "policyDigest"));
 }
 
+void print_act(const json& act) {
+  print_line(local_time(act["at"]) + "  " + shown(act, "action") + " by " + shown(act, "actor") +
+             "  " + shown(act, "outcome"));
+}
+
+/// Changes of health and acts, in the order of their times.
+void print_story(const Timeline& timeline, const std::vector<json>& acts) {
+  auto next = acts.begin();
+  const auto first = timeline.changes.empty() ? json() : timeline.changes.front()["at"];
+  if (timeline.left_out > 0)
+    next = std::find_if(next, acts.end(), [&](const json& act) { return act["at"] >= first; });
+  auto policy_before = timeline.policy_before;
+  for (const auto& change : timeline.changes) {
+    for (; next != acts.end() && (*next)["at"] < change["at"]; ++next) print_act(*next);
+    print_change(change, policy_before);
+    policy_before = change["policyDigest"];
+  }
+  for (; next != acts.end(); ++next) print_act(*next);
+}
+
 /// Prints the present state.
 void print_ending(const json& document) {
   const auto& outcome = document["outcome"];
@@ -228,10 +266,13 @@ static int explain(ExplainOptions options) {
   const auto document = json::parse(*body);
   const auto timeline = timeline_of(*endpoint, options);
   if (!timeline) return complain(timeline.error());
+  const auto acts = acts_on(*endpoint, options.session);
+  if (!acts) return complain(acts.error());
   if (options.json) {
     print_json(json{{"session", options.session},
                     {"progress", document},
                     {"timeline", timeline->changes},
+                    {"acts", *acts},
                     {"leftOut", timeline->left_out}}
                    .dump());
     return exit_done;
@@ -241,11 +282,7 @@ static int explain(ExplainOptions options) {
   if (timeline->left_out > 0)
     print_line(std::to_string(timeline->left_out) + " earlier changes are not shown; use --all");
   if (timeline->left_out == 0 && timeline->changes.empty()) print_line("no change of health yet");
-  auto policy_before = timeline->policy_before;
-  for (const auto& change : timeline->changes) {
-    print_change(change, policy_before);
-    policy_before = change["policyDigest"];
-  }
+  print_story(*timeline, *acts);
   print_line("");
   print_ending(document);
   return exit_done;
@@ -254,7 +291,8 @@ static int explain(ExplainOptions options) {
 void add_explain(CommandLine& line) {
   const auto options = std::make_shared<ExplainOptions>();
   auto* command = line.app.add_subcommand(
-      "explain", "List the changes of a session's health and the events behind them");
+      "explain",
+      "List the changes of a session's health with the events behind them, and what was done");
   add_session(*command, options->choice);
   auto* explain_limit =
       command->add_option("--limit", options->limit, "Number of newest changes to show")
