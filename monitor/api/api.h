@@ -67,6 +67,8 @@ class Api {
   void act_by(std::shared_ptr<Recovery> recovery) { recovery_ = std::move(recovery); }
   /// Leaves git out of all bundles, before any request comes.
   void leave_out_git() { bundles_.asks_git = false; }
+  /// Puts these looks into bundles, and deletes those of forgotten sessions. Before any request.
+  void show_looks(std::shared_ptr<KeptLooks> looks) { bundles_.looks = std::move(looks); }
 
   /// See Access::renew.
   void renew(std::vector<Token> tokens) { access_.renew(std::move(tokens)); }

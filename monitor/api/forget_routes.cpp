@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "api/routes.h"
@@ -18,11 +19,19 @@ Erasure erasure_of(ForgetRequest request) {
           .only_say = request.dry_run};
 }
 
+void remove_looks(Bundles& bundles, const std::vector<std::string>& erased) {
+  if (!bundles.looks || erased.empty()) return;
+  bundles.looks->remove_unless([&](const std::string& session) {
+    return std::ranges::find(erased, session) == erased.end();
+  });
+}
+
 void forget(const CallPtr& call, ForgetRequest request) {
   const bool forgotten = !request.dry_run;
   call->backend.erase(erasure_of(std::move(request)),
                       [call, forgotten](const Result<std::vector<std::string>>& erased) {
                         if (!erased) return call->reply(error_response(erased.error()));
+                        if (forgotten) remove_looks(call->bundles, *erased);
                         JsonWriter out;
                         out.open_object().field("forgotten", forgotten).key("sessions");
                         out.open_array();

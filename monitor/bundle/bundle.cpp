@@ -185,6 +185,10 @@ void add_resume(std::string& out, const BundleFacts& facts, const json& document
   out += "\n    " + *command + "\n\nFirst make sure that the agent's earlier process has ended.\n";
 }
 
+std::string look_file(const KeptLook& look) {
+  return "at-" + file_name_of(look.moment, short_id_bytes_max) + ".txt";
+}
+
 std::string readme(const BundleFacts& facts, std::size_t events) {
   const auto parsed = parse_json(facts.document);
   const auto document = parsed ? *parsed : json();
@@ -201,7 +205,10 @@ std::string readme(const BundleFacts& facts, std::size_t events) {
       "- `events.jsonl`: the newest events, one JSON object per line: " +
       std::to_string(events) + (facts.has_earlier_events ? ", and earlier ones exist" : "") +
       "\n- `processes.txt`: the agent's processes, without their arguments\n"
-      "- `git.txt`: which files changed in the session's folder, without their contents\n"
+      "- `git.txt`: which files changed in the session's folder, without their contents\n" +
+      (facts.kept.text.empty() ? std::string()
+                               : "- `" + look_file(facts.kept) +
+                                     "`: both as they were when the session got into trouble\n") +
       "\n## Before you send it\n\nSecrets of well-known shapes are replaced by `[redacted]`. "
       "Other private things remain: prompts, commands, answers, names of files. Read the files "
       "first.\n";
@@ -281,18 +288,27 @@ std::optional<std::string> resume_command(const std::string& document_text) {
   return std::nullopt;
 }
 
+std::string present_facts_text(const BundleFacts& facts, std::string_view moment) {
+  if (!facts.processes && !facts.git.missing.empty()) return {};
+  return std::string(moment) + ", " + utc(facts.at.time_since_epoch().count()) + "\n\n" +
+         processes_text(facts) + "\n" + git_text(facts.git);
+}
+
 std::vector<NamedFile> bundle_files(const BundleFacts& facts) {
   const auto kept = bounded_events(facts.events);
   auto shown = facts;
   shown.has_earlier_events |= kept.size() < facts.events.size();
   std::string lines;
   for (const auto& line : kept) lines += line;
-  return {{"README.md", readme(shown, kept.size())},
-          {"session.json", clean_json(facts.document, 2) + "\n"},
-          {"explain.json", clean_json(facts.explanation, 2) + "\n"},
-          {"events.jsonl", std::move(lines)},
-          {"processes.txt", processes_text(facts)},
-          {"git.txt", git_text(facts.git)}};
+  std::vector<NamedFile> files{{"README.md", readme(shown, kept.size())},
+                               {"session.json", clean_json(facts.document, 2) + "\n"},
+                               {"explain.json", clean_json(facts.explanation, 2) + "\n"},
+                               {"events.jsonl", std::move(lines)},
+                               {"processes.txt", processes_text(facts)},
+                               {"git.txt", git_text(facts.git)}};
+  if (!facts.kept.text.empty())
+    files.push_back({look_file(facts.kept), clean_text(facts.kept.text)});
+  return files;
 }
 
 std::string bundle_archive(const BundleFacts& facts) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bundle/git_look.h"
+#include "bundle/kept_looks.h"
 #include "bundle/tar.h"
 #include "facts/process.h"
 #include "watchdog/time.h"
@@ -31,15 +32,21 @@ struct BundleFacts {
   std::optional<ProcessTree> processes{};
   std::string processes_missing{};  ///< Why there are none, as a sentence.
   GitLook git{};
+  KeptLook kept{};        ///< Of the moment when it got into trouble.
   std::string version{};  ///< Of this program.
   WallTime at{};          ///< When these facts were true.
 };
 
 /// Returns the files of a bundle: `README.md`, `session.json`, `explain.json`, `events.jsonl`,
-/// `processes.txt` and `git.txt`, in this order. Secrets of well-known shapes are replaced in all
-/// of them, and characters that change a terminal in the texts. Older events are left out beyond
-/// the bounds. The document's own texts are bounded where they are stored. Pure.
+/// `processes.txt`, `git.txt` and, if there is one, `at-MOMENT.txt`, in this order. Secrets of
+/// well-known shapes are replaced in all of them, and characters that change a terminal in the
+/// texts. Older events are left out beyond the bounds. The document's own texts are bounded where
+/// they are stored. Pure.
 [[nodiscard]] std::vector<NamedFile> bundle_files(const BundleFacts& facts);
+
+/// Returns what the machine shows now, as the text of a look: the processes, and what git says.
+/// Empty: it shows neither. `moment`: see KeptLook. Pure.
+[[nodiscard]] std::string present_facts_text(const BundleFacts& facts, std::string_view moment);
 
 /// Returns the archive of these files. Its folder is named after the session. Pure.
 [[nodiscard]] std::string bundle_archive(const BundleFacts& facts);

@@ -6,9 +6,12 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <stop_token>
 #include <thread>
+
+#include "bundle/kept_looks.h"
 
 namespace watchdog::monitor {
 
@@ -39,7 +42,8 @@ class BundleWorker {
 
 /// How bundles are made.
 struct Bundles {
-  bool asks_git = true;  ///< Constant once requests come.
+  bool asks_git = true;                ///< Constant once requests come.
+  std::shared_ptr<KeptLooks> looks{};  ///< Likewise; null: none are kept.
   BundleWorker worker{};
 };
 

@@ -65,6 +65,20 @@ bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
+TEST(Bundle, has_what_was_seen_when_the_session_got_into_trouble) {
+  auto given = facts();
+  const auto seen = present_facts_text(given, "looping-12");
+  EXPECT_TRUE(seen.starts_with("looping-12, 2025-11-30 00:01:40 UTC\n")) << seen;
+  EXPECT_TRUE(has(seen, "12  pytest  state R")) << seen;
+  EXPECT_TRUE(has(seen, " gate.py | 2 +-\n")) << seen;
+  given.kept = {.moment = "looping-12", .text = seen};
+  EXPECT_EQ(file_of(given, "at-looping-12.txt"), seen);
+  EXPECT_TRUE(has(file_of(given, "README.md"), "- `at-looping-12.txt`: both as they were"));
+  given.processes.reset();
+  given.git = {.missing = "the agent's process has ended."};
+  EXPECT_EQ(present_facts_text(given, "dead-4"), "") << "there is nothing to keep";
+}
+
 TEST(Bundle, has_its_files_in_order_and_the_first_is_for_people) {
   std::vector<std::string> names;
   for (const auto& file : bundle_files(facts())) names.push_back(file.name);

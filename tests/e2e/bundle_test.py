@@ -132,6 +132,42 @@ class Bundle(unittest.TestCase):
         files = self.files_of(self.run_it("bundle", SESSION, "-o", "-", "--no-git").stdout)
         self.assertEqual(files["git.txt"], "Git was not asked: it was left out on request.\n")
 
+    def test_a_look_at_a_trouble_is_kept_until_the_session_is_forgotten(self):
+        """The agent is a process of its own here, and is gone when the bundle is made."""
+        script = ("import json, os, signal, sys, time, http.client\nhost, folder, session = sys.argv[1:]\n"
+                  "link = http.client.HTTPConnection(host)\ndef hook(name, **more):\n"
+                  "    link.request('POST', '/api/hooks/claude-code', json.dumps({'hook_event_name': name, 'session_id': session, 'cwd': folder} | more))\n"
+                  "    link.getresponse().read()\ntime.sleep(0.1)\nhook('SessionStart', source='startup')\nhook('UserPromptSubmit', prompt='Mend it')\n"
+                  "for number in range(12):\n    of = {'tool_name': 'Bash', 'tool_use_id': f't{number}', 'tool_input': {'command': 'make'}}\n"
+                  "    hook('PreToolUse', **of)\n    hook('PostToolUse', **of, tool_response='2 failed')\ntime.sleep(600)\n")
+        agent = subprocess.Popen([sys.executable, "-c", script, f"127.0.0.1:{self.server.port}", str(self.shop), SESSION])
+        self.addCleanup(agent.wait)
+        self.addCleanup(agent.kill)
+        looks = pathlib.Path(self.server.folder.name, "w.db-looks")
+
+        def until(found):
+            end = time.monotonic() + PATIENCE_S
+            while not (value := found()):
+                self.assertLess(time.monotonic(), end, list(looks.glob("*")))
+                time.sleep(0.1)
+            return value
+
+        look = until(lambda: next(looks.glob("*.txt"), None) if looks.exists() else None)
+        self.assertRegex(look.name, f"^{SESSION}~looping-[0-9]+.txt$")
+        self.assertEqual((looks.stat().st_mode & 0o777, look.stat().st_mode & 0o777), (0o700, 0o600))
+        agent.kill()
+        agent.wait()
+        for place in (None, ("--db", pathlib.Path(self.server.folder.name, "w.db"))):
+            files = self.files_of(self.run_it("bundle", SESSION, "-o", "-", place=place).stdout)
+            seen = files[f"at-{look.name.partition('~')[2]}"]
+            self.assertIn(f"\n{agent.pid}  python3", seen)
+        self.server.crash()
+        self.server.start()
+        time.sleep(1)
+        self.assertTrue(look.exists(), "a restart keeps it")
+        self.assertEqual(self.run_it("forget", SESSION, "--force", "--yes").returncode, DONE)
+        self.assertEqual(list(looks.glob("*")), [])
+
     def test_git_is_not_asked_about_a_folder_that_a_reporter_names(self):
         said = subprocess.run(["git", "init", "-q", str(self.shop)], check=False, capture_output=True)
         self.assertEqual(said.returncode, DONE)
