@@ -70,6 +70,8 @@ RecoveryFacts facts_of(const Attempt& attempt, const Watched& watched, const Ope
                       .labels = labels_of(*watched.description),
                       .acted_at = acts.at,
                       .acts = acts.by_rule,
+                      .draw = draw_of(attempt.event.session, acts.verdict),
+                      .off = recovery.off(),
                       .nudge = reach(RecoveryStep::nudge),
                       .refuse = reach(RecoveryStep::refuse)};
   const auto& repetition = *history.repetition;
@@ -81,7 +83,7 @@ RecoveryFacts facts_of(const Attempt& attempt, const Watched& watched, const Ope
 /// The claim, and what belongs to the act.
 std::vector<Report> reports_for(const PlannedAct& act, const HookEvent& event) {
   std::vector<Report> reports{claim_of(act)};
-  if (act.decision.dry_run) return reports;
+  if (!act.does_something()) return reports;
   if (act.decision.step == RecoveryStep::refuse) {
     const auto said = std::ranges::find(event.reports, ReportKind::tool_call, &Report::kind);
     auto& denied = reports.emplace_back();
@@ -101,7 +103,7 @@ std::vector<Report> reports_for(const PlannedAct& act, const HookEvent& event) {
 }
 
 RecoveryOutcome outcome_of(const PlannedAct& act, const Receipt& receipt) {
-  if (act.decision.dry_run) return {};
+  if (!act.does_something()) return {};
   if (act.decision.step != RecoveryStep::cancel)
     return {.act = HookAct(act.decision.step, said_to_agent(act.fact))};
   if (!receipt.directive.cancel) return {};
@@ -207,9 +209,50 @@ void Recovery::count(const std::string& rule) {
   ++done_[rule];
 }
 
+void Recovery::publish(Trials trials) {
+  const std::lock_guard guard(mutex_);
+  trials_ = std::move(trials);
+}
+
+Recovery::Trials Recovery::trials() const {
+  const std::lock_guard guard(mutex_);
+  return trials_;
+}
+
+std::set<std::string> Recovery::off() const {
+  const std::lock_guard guard(mutex_);
+  return trials_.off;
+}
+
+namespace {
+
+void write(JsonWriter& out, std::string_view name, const TrialArm& arm) {
+  const auto [low, high] = arm.interval();
+  out.key(name).open_object().field("recovered", arm.recovered).field("of", arm.all);
+  out.field("low", low).field("high", high).close_object();
+}
+
+void write_trials(JsonWriter& out, const Recovery::Trials& trials, const std::string& rule) {
+  const auto open = trials.open.find(rule);
+  out.field("off", trials.off.contains(rule));
+  out.field("openTrials", open == trials.open.end() ? std::int64_t{0} : open->second);
+  out.key("trials").open_array();
+  for (const auto& [of, counts] : trials.counts) {
+    if (of.first != rule) continue;
+    out.open_object().field("agent", of.second);
+    write(out, "acted", counts.acted);
+    write(out, "heldOut", counts.held_out);
+    out.close_object();
+  }
+  out.close_array();
+}
+
+}  // namespace
+
 void get_recovery(const CallPtr& call) {
   const auto& recovery = call->recovery;
   const auto done = recovery.done();
+  const auto trials = recovery.trials();
   JsonWriter out;
   out.open_object().field("paused", recovery.is_paused()).key("rules").open_array();
   for (const auto& [name, rule] : recovery.rules()) {
@@ -221,7 +264,10 @@ void get_recovery(const CallPtr& call) {
     rule.label.empty() ? out.value(nullptr) : out.value(rule.label);
     const auto acts = done.find(name);
     out.field("atMost", rule.at_most).field("dryRun", rule.dry_run);
-    out.field("acts", acts == done.end() ? std::int64_t{0} : acts->second).close_object();
+    out.field("holdOut", rule.hold_out);
+    out.field("acts", acts == done.end() ? std::int64_t{0} : acts->second);
+    write_trials(out, trials, name);
+    out.close_object();
   }
   out.close_array().close_object();
   call->reply(json_response(out));

@@ -8,11 +8,13 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 
 #include "api/call.h"
 #include "core/recovery_rule.h"
+#include "core/recovery_trial.h"
 #include "ingest/hook_answer.h"
 
 namespace watchdog::monitor {
@@ -48,12 +50,24 @@ class Recovery {
   [[nodiscard]] std::map<std::string, std::int64_t> done() const;
   void count(const std::string& rule);
 
+  /// The results of acts, and of doing nothing. A plain value.
+  struct Trials {
+    TrialBook::ByRule counts{};
+    std::map<std::string, std::int64_t> open{};  ///< Trials that go on, by rule.
+    std::set<std::string> off{};                 ///< Rules that switched themselves off.
+  };
+  /// Replaces the figures, and the rules that are off.
+  void publish(Trials trials);
+  [[nodiscard]] Trials trials() const;
+  [[nodiscard]] std::set<std::string> off() const;
+
  private:
   const RecoveryRules rules_;
   const std::filesystem::path pause_file_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, Acts> sessions_;
   std::map<std::string, std::int64_t> done_;
+  Trials trials_;
 };
 
 /// The act of a rule at an event. A plain value.

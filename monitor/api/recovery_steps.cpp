@@ -18,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "api/recovery_trials.h"
 #include "api/session_facts.h"
 #include "core/command_end.h"
 #include "core/recovery_act.h"
@@ -102,17 +103,11 @@ std::string fact_for(RecoveryStep step, const Watched& watched, const Look& look
   return redact(public_reason_of(judged.health, judged.history, *judged.policy, now).sentence);
 }
 
-/// True if the session is looping, stuck, quiet or dead.
-bool has_verdict(const Case& judged) {
-  const auto& health = judged.health;
-  return judged.history.lifecycle == Lifecycle::running &&
-         (is_trouble(health.kind) || health.pattern == Pattern::quiet);
-}
-
 }  // namespace
 
 struct RecoverySteps::State {
-  State(StoreThread& where, Options chosen) : store(where), options(std::move(chosen)) {}
+  State(StoreThread& where, Options chosen)
+      : store(where), options(std::move(chosen)), trials(where, options.recovery, options.log) {}
 
   /// The newest act for a session.
   struct Pause {
@@ -122,6 +117,7 @@ struct RecoverySteps::State {
 
   StoreThread& store;
   const Options options;
+  RecoveryTrials trials;
   std::map<std::string, Look> looks;    ///< Of sessions with a verdict.
   std::map<std::string, Pause> pauses;  ///< Likewise.
   std::jthread thread;                  ///< The last member: it uses the others until it ends.
@@ -186,6 +182,8 @@ struct RecoverySteps::State {
                         .repeated_at = newest_repeat(*judged.history.repetition),
                         .acted_at = acts.at,
                         .acts = acts.by_rule,
+                        .draw = draw_of(session, acts.verdict),
+                        .off = options.recovery->off(),
                         .end_call = {.now = true, .ever = true},
                         .command = {.now = true, .ever = true}};
     add_hooks(facts, watched);
@@ -232,7 +230,7 @@ struct RecoverySteps::State {
     if (claim->accepted == 0) return;
     options.recovery->count(act.decision.rule);
     const auto came_of_it =
-        act.decision.dry_run ? std::string() : carry_out(session, act, now, stop);
+        act.does_something() ? carry_out(session, act, now, stop) : std::string();
     write_down(entry_of(act, session, came_of_it));
     if (!came_of_it.empty())
       options.log("session " + session + ": rule " + act.decision.rule + ": " + came_of_it);
@@ -311,6 +309,7 @@ struct RecoverySteps::State {
     };
     if (!collected) return failed(collected.error().message);
     add_present_facts(collected->facts, collected->place, options.asks_git, stop);
+    collected->facts.kept = options.looks->look(session);
     auto path = folder / collected->file_name;
     if (const auto written = write_file(path, bundle_archive(collected->facts)); !written)
       return failed(written.error().message);
@@ -333,6 +332,7 @@ struct RecoverySteps::State {
   }
 
   void look(const std::stop_token& stop) {
+    trials.look();
     const auto sessions = store.sessions_where(has_verdict);
     const auto is_over = [&](const auto& one) {
       return std::ranges::find(sessions, one.first) == sessions.end();
@@ -361,14 +361,9 @@ struct RecoverySteps::State {
   }
 };
 
-bool RecoverySteps::has_work(const RecoveryRules& rules) {
-  return std::ranges::any_of(rules, [](const auto& one) {
-    return one.second.step == RecoveryStep::end_call || one.second.step == RecoveryStep::command;
-  });
-}
-
 RecoverySteps::RecoverySteps(StoreThread& store, Options options)
     : state_(std::make_unique<State>(store, std::move(options))) {
+  state_->trials.look();
   state_->thread =
       std::jthread([state = state_.get()](const std::stop_token& stop) { state->work(stop); });
 }

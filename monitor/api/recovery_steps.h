@@ -1,5 +1,6 @@
 /// \file
-/// Carries out the rules of recovery that need no hook: end_call and command.
+/// Carries out the rules of recovery that need no hook: end_call and command. Follows what comes of
+/// the acts of all rules.
 #pragma once
 
 #include <functional>
@@ -7,6 +8,7 @@
 #include <string>
 
 #include "api/recovery.h"
+#include "bundle/kept_looks.h"
 #include "core/store_thread.h"
 
 namespace watchdog::monitor {
@@ -18,6 +20,7 @@ class RecoverySteps {
  public:
   struct Options {
     std::shared_ptr<Recovery> recovery;  ///< Never null.
+    std::shared_ptr<KeptLooks> looks;    ///< Of sessions in trouble; never null.
     bool asks_git = true;                ///< Bundles of commands name changed files.
     Millis look_every{5'000};
     Millis grace{5'000};     ///< From SIGTERM to SIGKILL, for the processes of a call.
@@ -26,10 +29,7 @@ class RecoverySteps {
     std::function<void(const std::string&)> log;
   };
 
-  /// True if a rule has a step that this thread does.
-  [[nodiscard]] static bool has_work(const RecoveryRules& rules);
-
-  /// `store` must outlive it.
+  /// `store` must outlive it. Waits until the trials in the audit log are known.
   RecoverySteps(StoreThread& store, Options options);
   /// Ends a command that runs.
   ~RecoverySteps();

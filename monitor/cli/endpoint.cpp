@@ -9,7 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "api/recovery.h"
+#include "api/recovery_trials.h"
+#include "bundle/kept_looks.h"
 #include "cli/token_file.h"
 #include "cli/token_search.h"
 #include "core/estimator.h"
@@ -172,9 +173,12 @@ Result<Endpoint> Endpoint::open(const Options& options) {
   endpoint.api_ = std::make_unique<Api>(*endpoint.file_, *endpoint.check_service_,
                                         AccessPolicy{.without_token = Scopes::all()});
   const auto configuration = Configuration::load(options.sources);
-  endpoint.api_->act_by(std::make_shared<Recovery>(
+  const auto recovery = std::make_shared<Recovery>(
       configuration ? configuration->settings().recovery.rules : RecoveryRules{},
-      Recovery::pause_file_of(database)));
+      Recovery::pause_file_of(database));
+  if (!recovery->rules().empty()) RecoveryTrials(*endpoint.file_, recovery, {}).read();
+  endpoint.api_->act_by(recovery);
+  endpoint.api_->show_looks(std::make_shared<KeptLooks>(KeptLooks::folder_of(database)));
   return endpoint;
 }
 

@@ -20,6 +20,7 @@
 #include "alerts/alert_dispatcher.h"
 #include "api/api.h"
 #include "api/check_service.h"
+#include "api/look_keeper.h"
 #include "api/recovery.h"
 #include "api/recovery_steps.h"
 #include "api/unasked_check.h"
@@ -122,8 +123,9 @@ struct Monitor::State {
   std::unique_ptr<HttpServer> telemetry;  ///< Null: OpenTelemetry comes to `server` alone.
   std::unique_ptr<PassThrough> through;   ///< Null: no model server was named.
   std::unique_ptr<Liveness> liveness;
-  std::unique_ptr<ReadyCommand> ready_command;    ///< Null: no command is set.
-  std::unique_ptr<RecoverySteps> recovery_steps;  ///< Null: no rule needs it.
+  std::unique_ptr<ReadyCommand> ready_command;  ///< Null: no command is set.
+  std::unique_ptr<LookKeeper> look_keeper;
+  std::unique_ptr<RecoverySteps> recovery_steps;  ///< Null: there are no rules.
   std::unique_ptr<Following> following;           ///< Null: no transcripts are followed.
   boost::asio::signal_set signals;
   std::unique_ptr<TokenWatch> tokens;
@@ -472,10 +474,18 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   const auto recovery =
       std::make_shared<Recovery>(settings.recovery.rules, Recovery::pause_file_of(database));
   state->api->act_by(recovery);
-  if (RecoverySteps::has_work(recovery->rules()))
+  const auto looks = std::make_shared<KeptLooks>(KeptLooks::folder_of(database));
+  state->api->show_looks(looks);
+  state->look_keeper = std::make_unique<LookKeeper>(
+      *state->store_thread,
+      LookKeeper::Options{.looks = looks,
+                          .asks_git = settings.recovery.bundle_git,
+                          .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
+  if (!recovery->rules().empty())
     state->recovery_steps = std::make_unique<RecoverySteps>(
         *state->store_thread,
         RecoverySteps::Options{.recovery = recovery,
+                               .looks = looks,
                                .asks_git = settings.recovery.bundle_git,
                                .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
   state->tokens = watch_tokens(

@@ -29,7 +29,9 @@ std::string PlannedAct::id() const {
 }
 
 std::string PlannedAct::words() const {
-  return std::string(decision.dry_run ? "would " : "did ") + std::string(name_of(decision.step));
+  const auto step = std::string(name_of(decision.step));
+  if (decision.is_held_out) return std::string(held_out_words) + ": " + step;
+  return (decision.dry_run ? std::string(would_words) : "did ") + step;
 }
 
 PlannedAct planned(RecoveryDecision decision, const Health& health, int done) {
@@ -59,7 +61,9 @@ Report claim_of(const PlannedAct& act) {
 
 AuditEntry entry_of(const PlannedAct& act, const std::string& session,
                     const std::string& came_of_it) {
-  const auto done = act.decision.dry_run ? act.words() : std::string("ok");
+  const auto done = act.decision.is_held_out ? std::string(held_out_words)
+                    : act.decision.dry_run   ? act.words()
+                                             : std::string("ok");
   return {.at = system_clock().wall(),
           .actor = "rule:" + act.decision.rule,
           .action = action_of(act.decision.step),

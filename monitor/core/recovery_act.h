@@ -3,12 +3,17 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/recovery_rule.h"
 #include "store/audit.h"
 #include "watchdog/report.h"
 
 namespace watchdog::monitor {
+
+/// How the outcome of an entry begins for a dry run, and for a verdict that is held out.
+inline constexpr std::string_view would_words = "would ";
+inline constexpr std::string_view held_out_words = "held out";
 
 /// One act, ready to be claimed. A plain value.
 struct PlannedAct {
@@ -20,8 +25,12 @@ struct PlannedAct {
 
   /// The store takes an id once in each session, from any monitor.
   [[nodiscard]] std::string id() const;
-  /// `did nudge`, `would nudge`.
+  /// `did nudge`, `would nudge`, `held out: nudge`.
   [[nodiscard]] std::string words() const;
+  /// False for a dry run and for a verdict that is held out.
+  [[nodiscard]] bool does_something() const noexcept {
+    return !decision.dry_run && !decision.is_held_out;
+  }
 };
 
 /// Returns an act of the number after `done`, the number of earlier ones.

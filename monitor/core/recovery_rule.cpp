@@ -103,10 +103,16 @@ RecoveryDecision decide(const RecoveryRules& rules, const RecoveryFacts& facts) 
     const auto reach = reach_of(step, facts);
     if (!reach.ever) continue;
     for (const auto& [name, rule] : rules) {
-      if (rule.step != step || !is_for(rule, facts) || done_by(facts, name) >= rule.at_most)
-        continue;
+      if (rule.step != step || !is_for(rule, facts) || facts.off.contains(name)) continue;
+      const bool is_held_out = !rule.dry_run && facts.draw < rule.hold_out;
+      if (is_held_out && done_by(facts, name) > 0) return {.why_not = "the verdict is held out"};
+      if (done_by(facts, name) >= rule.at_most) continue;
       if (!reach.now) return {.why_not = "the step that is next is for another moment"};
-      return {.rule = name, .step = step, .dry_run = rule.dry_run, .why_not = {}};
+      return {.rule = name,
+              .step = step,
+              .dry_run = rule.dry_run,
+              .is_held_out = is_held_out,
+              .why_not = {}};
     }
   }
   return {.why_not = "no rule is left for this verdict"};
@@ -118,6 +124,12 @@ Millis pause_after(int number) {
   auto pause = first;
   for (int before = 1; before < number; ++before) pause *= factor;
   return pause;
+}
+
+bool has_verdict(const Case& judged) {
+  const auto& health = judged.health;
+  return judged.history.lifecycle == Lifecycle::running &&
+         (is_trouble(health.kind) || health.pattern == Pattern::quiet);
 }
 
 bool is_server_unwell(const History& history) {

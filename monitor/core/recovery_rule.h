@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,8 @@ struct RecoveryFacts {
   Seq repeated_at = 0;  ///< The newest finished call, if it repeats an earlier one; else 0.
   Seq acted_at = 0;     ///< The session's newest event at the newest act for this verdict; 0: none.
   std::map<std::string, int> acts{};  ///< Acts for this verdict so far, by rule.
+  double draw = 1;                    ///< See draw_of.
+  std::set<std::string> off{};        ///< Rules that switched themselves off.
   /// Whether the agent takes such an act at this event, and at any event.
   struct Reach {
     bool now = false;
@@ -51,16 +54,20 @@ struct RecoveryDecision {
   std::string rule{};  ///< Empty: nothing is done.
   RecoveryStep step = RecoveryStep::nudge;
   bool dry_run = false;
+  bool is_held_out = false;    ///< Nothing is done for this verdict, to compare.
   std::string_view why_not{};  ///< Why nothing is done.
 
   [[nodiscard]] explicit operator bool() const noexcept { return !rule.empty(); }
 };
 
 /// Decides. For one verdict the mildest step comes first; a harder one follows only after its rules
-/// are used up, and only if the agent repeated something since. Nothing acts on a suspicion, a
+/// are used up, and only if the agent repeated something since. A rule may hold a verdict out when
+/// its turn comes; then nothing more is done for that verdict. Nothing acts on a suspicion, a
 /// prediction or a time, nor while the session waits or rests.
 [[nodiscard]] RecoveryDecision decide(const RecoveryRules& rules, const RecoveryFacts& facts);
 
+/// Returns whether the session runs, and is looping, stuck, quiet or dead.
+[[nodiscard]] bool has_verdict(const Case& judged);
 /// Returns whether a model server of the session hangs, restarted or cannot be reached.
 [[nodiscard]] bool is_server_unwell(const History& history);
 /// Returns the newest finished call, if it repeats an earlier one; else 0.

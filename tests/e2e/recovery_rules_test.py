@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from server import Server
@@ -87,7 +88,9 @@ class RulesTest(unittest.TestCase):
         return self.ask("GET", f"{PROGRESS}/{session}")["state"]
 
     def trail(self):
-        return [(e["actor"], e["action"], e["target"], e["outcome"].split(" (")[0]) for e in self.ask("GET", "/api/audit")["audit"]]
+        """All acts. What came of them is written some seconds later."""
+        return [(e["actor"], e["action"], e["target"], e["outcome"].split(" (")[0]) for e in self.ask("GET", "/api/audit")["audit"]
+                if e["action"] != "trial"]
 
     def claims(self, session="s"):
         """What the monitor itself stored of its acts in the session."""
@@ -95,8 +98,11 @@ class RulesTest(unittest.TestCase):
         return [event["text"] for event in events if event.get("text", "").startswith("rule ")]
 
     def recovery(self, *words):
+        return self.command("recovery", *words)
+
+    def command(self, *words):
         database = pathlib.Path(self.server.folder.name, "w.db")
-        said = subprocess.run([PROGRAM, "recovery", *words, "--server", f"http://{self.server.host}", "--token-file", f"{database}-token"],
+        said = subprocess.run([PROGRAM, *words, "--server", f"http://{self.server.host}", "--token-file", f"{database}-token"],
                               capture_output=True, text=True, check=False, timeout=PATIENCE_S)
         self.assertEqual(said.returncode, 0, said.stderr)
         return said.stdout
@@ -131,6 +137,10 @@ class RulesTest(unittest.TestCase):
                          ["rule tell did nudge", "rule deny did refuse", "rule deny did refuse", "rule stop did cancel"])
         for said in agent.said:
             self.assertLessEqual(len(said), 300)
+        story = self.command("explain", "s")
+        self.assertRegex(story, r"(?s)→ looping.*nudge by rule:tell  ok: looping \(R1\), events \d+ to \d+\n.*refuse by rule:deny  ok.*cancel by rule:stop  ok")
+        self.assertEqual([act["action"] for act in json.loads(self.command("explain", "s", "--json"))["acts"] if act["action"] != "trial"],
+                         ["nudge", "refuse", "refuse", "cancel"])
 
     def test_an_agent_that_does_something_else_is_left_alone(self):
         agent = self.start(ALL_STEPS)
@@ -185,6 +195,36 @@ class RulesTest(unittest.TestCase):
         self.server.start()
         agent.call("ls", "a b c")
         self.assertEqual((self.trail(), len(self.claims())), ([], 1), "what is in doubt is not repeated")
+
+    def test_some_verdicts_are_held_out_and_the_report_compares(self):
+        self.start('[recovery.rules.tell]\nhold_out = 0.5\n')
+        agents = [Agent(self, f"agent-{number}").begin() for number in range(8)]
+        for agent in agents:
+            while not self.claims(agent.session):
+                agent.call()
+                self.assertLess(agent.calls, 12)
+        told = [agent for agent in agents if any(agent.said)]
+        held_out = [agent for agent in agents if agent not in told]
+        self.assertTrue(told and held_out, "a session's id and its verdict decide, so this is the same in each run")
+        for agent in held_out:
+            self.assertEqual(len(self.claims(agent.session)), 1)
+            self.assertIn("rule tell held out: nudge: looping", self.claims(agent.session)[0])
+        end, rule = time.monotonic() + PATIENCE_S, {}
+        while rule.get("openTrials") != 0 or not rule["trials"]:
+            self.assertLess(time.monotonic(), end, rule)
+            for number, agent in enumerate(told):
+                agent.call(f"cat file{agent.calls}-{number}", f"text {agent.calls}")
+            for agent in held_out:
+                self.assertEqual(agent.call(), QUIET)
+            rule = json.loads(self.recovery("report", "--json"))["rules"][0]
+        [trials] = rule["trials"]
+        self.assertEqual((trials["agent"], rule["holdOut"], rule["off"]), ("claude-code", 0.5, False))
+        self.assertEqual((trials["acted"]["recovered"], trials["acted"]["of"]), (len(told), len(told)))
+        self.assertEqual((trials["heldOut"]["recovered"], trials["heldOut"]["of"]), (0, len(held_out)))
+        said = self.recovery("report")
+        self.assertRegex(said, rf"tell +claude-code +{len(told)} of {len(told)} \(\d+ to 100 %\) +0 of {len(held_out)} \(0 to \d+ %\) +0")
+        self.restart()
+        self.assertEqual(self.recovery("report"), said, "the audit log has it all")
 
     def test_only_the_rules_sessions_and_confirmed_states_count(self):
         self.start('[recovery.rules.a]\nagent = "codex"\n[recovery.rules.b]\nlabel = "team:mine"\n[recovery.rules.c]\non = ["stuck"]\n')

@@ -90,7 +90,9 @@ class Steps(unittest.TestCase):
         return found
 
     def trail(self):
-        return [(entry["actor"], entry["action"], entry["outcome"]) for entry in self.ask("GET", "/api/audit")["audit"]]
+        """All acts. What came of them is written some seconds later."""
+        return [(entry["actor"], entry["action"], entry["outcome"]) for entry in self.ask("GET", "/api/audit")["audit"]
+                if entry["action"] != "trial"]
 
     def said(self, session="s"):
         events = self.ask("GET", f"/api/autonomous/sessions/{session}/events?limit=1000")["events"]

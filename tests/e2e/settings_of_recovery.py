@@ -95,6 +95,14 @@ def rule_dry_run(trial):
     return told(trial)
 
 
+@probe("recovery.rules.*.hold_out", default=0, other="some")
+def rule_hold_out(trial):
+    """Whether a verdict is held out depends on its session, so there are some."""
+    trial.base.setdefault("recovery.rules.mine.at_most", 1)
+    trial.set(0.5)
+    return "some" if 0 < sum(told(trial, session_id=f"s{number}") == "nothing" for number in range(8)) < 8 else 0
+
+
 @probe("recovery.bundle_git", default="asks git", other="leaves it out")
 def recovery_bundle_git(trial):
     trial.set(False)

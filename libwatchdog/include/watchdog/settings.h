@@ -249,6 +249,8 @@ struct RecoveryRule {
   std::vector<std::string> command{};
   int at_most = 1;       ///< Acts for each verdict.
   bool dry_run = false;  ///< True: the rule records what it would do, and does nothing.
+  /// The share of verdicts on which nothing is done, so that acts can be compared with none.
+  double hold_out = 0;
 };
 
 /// `[recovery]`. A plain value.

@@ -346,6 +346,10 @@ constexpr std::array rows_in_order{
         rule<&RecoveryRule::dry_run>,
         {},
         "Record what the rule would do, and do nothing."},
+    Row{"recovery.rules.*.hold_out",
+        rule<&RecoveryRule::hold_out>,
+        {0, 0.5},
+        "Share of verdicts on which nothing is done. `recovery report` compares them with acts."},
 
     Row{"recovery.bundle_git",
         at<&Settings::recovery, &RecoverySettings::bundle_git>,

@@ -27,15 +27,17 @@ enum class AuditAction : std::uint8_t {
   end_call,  ///< A rule ended the processes of a call.
   command,   ///< A rule ran its owner's program.
   pause_recovery,
-  resume_recovery
+  resume_recovery,
+  trial,    ///< The result of a rule's first act for a verdict, or of doing nothing.
+  rule_off  ///< A rule whose acts do harm switched itself off.
 };
 
 template <>
 struct Names<AuditAction> {
   static constexpr std::string_view all[] = {
-      "cancel",   "abort",          "abort_tool",     "acknowledge",    "snooze", "forget",
-      "login",    "logins_refused", "test_channel",   "answer",         "nudge",  "refuse",
-      "end_call", "command",        "pause_recovery", "resume_recovery"};
+      "cancel",   "abort",          "abort_tool",     "acknowledge",     "snooze", "forget",
+      "login",    "logins_refused", "test_channel",   "answer",          "nudge",  "refuse",
+      "end_call", "command",        "pause_recovery", "resume_recovery", "trial",  "rule_off"};
 };
 
 /// One act. A plain value.
@@ -46,7 +48,8 @@ struct AuditEntry {
   std::string peer{};   ///< Address it came from; empty: no socket.
   AuditAction action = AuditAction::cancel;
   std::string target{};  ///< Id of the session, turn (`TURN/CALL`) or alert; empty: none.
-  /// `ok`, or the error's code. Of a rule: `ok: VERDICT` or `would STEP: VERDICT`.
+  /// `ok`, or the error's code. Of a rule: `ok: VERDICT`, `would STEP: VERDICT` or
+  /// `held out: VERDICT`.
   std::string outcome{};
 };
 
