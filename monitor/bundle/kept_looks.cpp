@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "store/place.h"
@@ -101,6 +102,10 @@ std::map<std::string, std::string> KeptLooks::moments() const {
 }
 
 void KeptLooks::remove_unless(const std::function<bool(const std::string&)>& stays) {
+  // The question may wait for a thread that waits for a look.
+  std::set<std::string> gone;
+  for (const auto& [session, moment] : moments())
+    if (!stays(session)) gone.insert(session);
   const std::lock_guard guard(mutex_);
   const auto directory = folder();
   if (!directory) return;
@@ -109,8 +114,8 @@ void KeptLooks::remove_unless(const std::function<bool(const std::string&)>& sta
     const auto look = look_name(name);
     struct stat facts {};
     if (!look || fstatat(directory.fd(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    stays(look->session) ? void(kept.emplace_back(time_of(facts), name))
-                         : remove_file(directory, name);
+    gone.contains(look->session) ? remove_file(directory, name)
+                                 : void(kept.emplace_back(time_of(facts), name));
   }
   if (kept.size() <= looks_max) return;
   std::ranges::sort(kept);

@@ -5,6 +5,7 @@
 #include "core/recovery_trial.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cctype>
 #include <charconv>
@@ -97,8 +98,9 @@ double draw_of(std::string_view session, Seq verdict) noexcept {
   constexpr int kept_bits = 53;  // of a double
   const auto mixed =
       digest_of(session) ^ (static_cast<std::uint64_t>(verdict) * 0x9e3779b97f4a7c15);
-  const std::string_view bytes(reinterpret_cast<const char*>(&mixed), sizeof mixed);
-  return std::ldexp(static_cast<double>(digest_of(bytes) >> (64 - kept_bits)), -kept_bits);
+  const auto bytes = std::bit_cast<std::array<char, sizeof mixed>>(mixed);
+  const auto digest = digest_of({bytes.data(), bytes.size()});
+  return std::ldexp(static_cast<double>(digest >> (64 - kept_bits)), -kept_bits);
 }
 
 TrialStart TrialStart::of(const Case& judged) {
