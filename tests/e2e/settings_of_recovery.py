@@ -95,7 +95,7 @@ def rule_dry_run(trial):
     return told(trial)
 
 
-@probe("recovery.rules.*.hold_out", default=0, other="some")
+@probe("recovery.rules.*.hold_out", default=0, other="some", name="mine")
 def rule_hold_out(trial):
     """Whether a verdict is held out depends on its session, so there are some."""
     trial.base.setdefault("recovery.rules.mine.at_most", 1)
