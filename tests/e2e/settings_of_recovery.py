@@ -30,11 +30,11 @@ def on_ready_labels(trial):
     return ran_after_wait(trial, trial.serve(), ran)
 
 
-def told(trial, **more):
+def told(trial, monitor=None, **more):
     """What a looping agent behind hooks hears of the rule: `told`, `denied` or nothing."""
     # The file defines a rule only if it sets a key of it.
     trial.base.setdefault("recovery.rules.mine.at_most", 1)
-    monitor, heard = trial.serve(), []
+    monitor, heard = monitor or trial.serve(), []
     for number in range(10):
         of = {"session_id": "s", "tool_name": "Bash", "tool_use_id": f"t{number}", "tool_input": {"command": "make"}} | more
         for event in ("PreToolUse", "PostToolUse"):
@@ -100,7 +100,9 @@ def rule_hold_out(trial):
     """Whether a verdict is held out depends on its session, so there are some."""
     trial.base.setdefault("recovery.rules.mine.at_most", 1)
     trial.set(0.5)
-    return "some" if 0 < sum(told(trial, session_id=f"s{number}") == "nothing" for number in range(8)) < 8 else 0
+    monitor = trial.serve()
+    held_out = sum(told(trial, monitor, session_id=f"s{number}") == "nothing" for number in range(8))
+    return "some" if 0 < held_out < 8 else held_out
 
 
 @probe("recovery.bundle_git", default="asks git", other="leaves it out")
