@@ -165,16 +165,22 @@ const Report* wait_of(const HookEvent& event) {
 /// The command of the open call that the event is about; empty: it is unknown.
 std::string command_of(const HookEvent& event, const std::optional<Watched>& watched) {
   if (!watched || event.reports.empty()) return {};
-  const auto& id = event.reports.front().call_id;
-  for (const auto& open : *watched->judged.history.open_calls)
-    if (!id.empty() && open.call_id == id) return open.notes->command;
-  return {};
+  const auto& ended = event.reports.front();
+  const OpenCall* found = nullptr;
+  for (const auto& open : *watched->judged.history.open_calls) {
+    const bool is_it =
+        ended.call_id.empty() ? open.name == ended.name : open.call_id == ended.call_id;
+    if (!is_it) continue;
+    // Gemini CLI names no call, so of two equal tools nobody knows which one ended.
+    if (found != nullptr) return {};
+    found = &open;
+  }
+  return found == nullptr ? std::string() : std::string(found->notes->command);
 }
 
 /// Answers an event of a session that nobody cancelled, as the rules say.
-void answer_by_rules(const CallPtr& call, HookAgent agent, const HookEvent& event,
-                     const std::string& command) {
-  recover(call, agent, event, command, [call, agent, event](const RecoveryOutcome& outcome) {
+void answer_by_rules(const CallPtr& call, HookAgent agent, RecoveryEvent what) {
+  recover(call, agent, what, [call, agent, event = what.event](const RecoveryOutcome& outcome) {
     auto answer = hook_answer(agent, event.name, outcome.act);
     if (!outcome.cancel) return call->reply(response_of(std::move(answer)));
     answer_cancelled(call, event, std::move(answer), *outcome.cancel, false);
@@ -210,9 +216,10 @@ void store(const CallPtr& call, HookReport hook) {
           auto answer = hook_answer(agent, event.name, *cancel);
           return answer_cancelled(call, event, std::move(answer), *cancel, receipt->late > 0);
         }
-        // An event that is there already was answered before.
-        if (receipt->accepted == 0 || receipt->late > 0) return call->reply(response_of({}));
-        answer_by_rules(call, agent, event, command);
+        if (receipt->late > 0) return call->reply(response_of({}));
+        // The agent's transcript may have shown the event first, and nobody reads an answer there.
+        const bool is_known = receipt->accepted == 0;
+        answer_by_rules(call, agent, {.event = event, .command = command, .is_known = is_known});
       });
 }
 

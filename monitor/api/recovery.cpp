@@ -34,6 +34,7 @@ struct Attempt {
   HookAgent agent;
   HookEvent event;
   std::string command;
+  bool is_known;
   std::function<void(RecoveryOutcome)> done;
   int tries = 0;
 };
@@ -47,7 +48,9 @@ const OpenCall* call_of(const HookEvent& event, const History& history) {
   const auto found = std::find_if(calls.rbegin(), calls.rend(), [&](const OpenCall& open) {
     return said->call_id.empty() ? open.name == said->name : open.call_id == said->call_id;
   });
-  return found == calls.rend() ? nullptr : &*found;
+  if (found != calls.rend()) return &*found;
+  // The proxy saw the call first, and knows its tool by another name.
+  return said->call_id.empty() && calls.size() == 1 ? &calls.front() : nullptr;
 }
 
 RecoveryFacts facts_of(const Attempt& attempt, const Watched& watched, const OpenCall* open) {
@@ -80,23 +83,26 @@ RecoveryFacts facts_of(const Attempt& attempt, const Watched& watched, const Ope
   return facts;
 }
 
-/// The claim, and what belongs to the act.
-std::vector<Report> reports_for(const PlannedAct& act, const HookEvent& event) {
+/// The claim, and what belongs to the act. `open`: the call that a refusal is about.
+std::vector<Report> reports_for(const PlannedAct& act, const OpenCall* open) {
   std::vector<Report> reports{claim_of(act)};
   if (!act.does_something()) return reports;
   if (act.decision.step == RecoveryStep::refuse) {
-    const auto said = std::ranges::find(event.reports, ReportKind::tool_call, &Report::kind);
     auto& denied = reports.emplace_back();
     denied.kind = ReportKind::error;
-    denied.name = said->name;
-    denied.call_id = said->call_id;
+    // Not every hook names the call, but another source may have.
+    denied.name = open->name.str();
+    denied.call_id = open->call_id.str();
     denied.content = std::string(denied_call) + " " + act.fact;
     denied.event_id = std::string(denied_call) + act.id();
   }
   if (act.decision.step == RecoveryStep::cancel) {
     auto& request = reports.emplace_back();
     request.kind = ReportKind::cancel;
-    request.detail = CancelRequest{.by = "rule " + act.decision.rule, .reason = act.fact};
+    // A part of sentences that go on.
+    const auto reason =
+        act.fact.ends_with('.') ? act.fact.substr(0, act.fact.size() - 1) : act.fact;
+    request.detail = CancelRequest{.by = "rule " + act.decision.rule, .reason = reason};
     request.event_id = act.id() + ":cancel";
   }
   return reports;
@@ -127,6 +133,8 @@ void ask_rules(const AttemptPtr& attempt) {
   if (!is_trouble(watched->judged.health.kind)) return attempt->done({});
   const auto* open = call_of(attempt->event, watched->judged.history);
   const auto facts = facts_of(*attempt, *watched, open);
+  // The hook came twice, and the first got the act.
+  if (attempt->is_known && open != nullptr && facts.acted_at > open->seq) return attempt->done({});
   auto decision = decide(call.recovery.rules(), facts);
   if (!decision) return attempt->done({});
   if (open != nullptr) attempt->command = open->notes->command;
@@ -138,7 +146,7 @@ void ask_rules(const AttemptPtr& attempt) {
                  : fact_of(watched->judged, attempt->command);
   Batch batch{.session = session,
               .creation = Creation::refuse,
-              .reports = reports_for(act, attempt->event),
+              .reports = reports_for(act, open),
               .by = ReportOrigin::monitor};
   call.backend.append(std::move(batch), [attempt, act](const Result<Receipt>& receipt) {
     if (!receipt || receipt->late > 0) return attempt->done({});
@@ -294,11 +302,15 @@ void resume_recovery(const CallPtr& call) {
   set_pause(call, false);
 }
 
-void recover(const CallPtr& call, HookAgent agent, const HookEvent& event,
-             const std::string& command, std::function<void(RecoveryOutcome)> done) {
+void recover(const CallPtr& call, HookAgent agent, RecoveryEvent what,
+             std::function<void(RecoveryOutcome)> done) {
   if (call->recovery.rules().empty()) return done({});
-  ask_rules(std::make_shared<Attempt>(Attempt{
-      .call = call, .agent = agent, .event = event, .command = command, .done = std::move(done)}));
+  ask_rules(std::make_shared<Attempt>(Attempt{.call = call,
+                                              .agent = agent,
+                                              .event = std::move(what.event),
+                                              .command = std::move(what.command),
+                                              .is_known = what.is_known,
+                                              .done = std::move(done)}));
 }
 
 }  // namespace watchdog::monitor

@@ -76,10 +76,17 @@ struct RecoveryOutcome {
   std::optional<CancelRequest> cancel{};  ///< Set with a cancel.
 };
 
-/// Asks the rules about the session of an event that is stored. An act is in the session's events
-/// and in the audit log before `done` is called, once, from any thread. `command`: of the event's
-/// call, if that is known.
-void recover(const CallPtr& call, HookAgent agent, const HookEvent& event,
-             const std::string& command, std::function<void(RecoveryOutcome)> done);
+/// An event of a hook that is stored.
+struct RecoveryEvent {
+  HookEvent event;
+  std::string command{};  ///< Of the event's call; empty: unknown.
+  bool is_known = false;  ///< It was stored before: from a transcript, or the hook came twice.
+};
+
+/// Asks the rules about the session of an event. An act is in the session's events and in the audit
+/// log before `done` is called, once, from any thread. A known event gets no act if there was one
+/// since its call began.
+void recover(const CallPtr& call, HookAgent agent, RecoveryEvent what,
+             std::function<void(RecoveryOutcome)> done);
 
 }  // namespace watchdog::monitor

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The rules of recovery: what a looping agent reads of the monitor, what is recorded, and when nothing happens."""
 
+import datetime
 import http.client
 import json
 import pathlib
@@ -40,6 +41,9 @@ class Agent:
         body = {"session_id": self.session, "hook_event_name": name} | more
         return self.test.ask("POST", f"/api/hooks/{self.agent}", body)
 
+    def shows(self, call):
+        """What it shows of a call before its hook: nothing."""
+
     def heard(self, answer):
         own = answer.get("hookSpecificOutput", {})
         self.said.append(own.get("additionalContext") or own.get("permissionDecisionReason") or answer.get("stopReason") or "")
@@ -53,6 +57,7 @@ class Agent:
         """One call with its result; gives what the agent was told before and after it."""
         self.calls += 1
         of = {"tool_name": tool, "tool_use_id": f"t{self.calls}", "tool_input": {"command": command}}
+        self.shows(of)
         before = self.heard(self.hook("PreToolUse", **of))
         if before in (DENIED, STOPPED):
             return before
@@ -68,12 +73,36 @@ class Agent:
         return [self.call() for _ in range(times)]
 
 
+class AgentWithTranscript(Agent):
+    """It writes each call into its transcript, and the monitor has read that before the hook comes."""
+
+    def hook(self, name, **more):
+        self.transcript = self.test.transcripts / f"{self.session}.jsonl"
+        self.transcript.touch()
+        return super().hook(name, transcript_path=str(self.transcript), **more)
+
+    def shows(self, call):
+        block = {"type": "tool_use", "id": call["tool_use_id"], "name": call["tool_name"], "input": call["tool_input"]}
+        line = {"type": "assistant", "sessionId": self.session, "uuid": f"u-{block['id']}", "timestamp": datetime.datetime.now(datetime.UTC).isoformat(),
+                "message": {"id": f"m-{block['id']}", "role": "assistant", "model": "m", "content": [block], "stop_reason": None, "usage": {}}}
+        with self.transcript.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        end = time.monotonic() + PATIENCE_S
+        events = lambda: self.test.ask("GET", f"{SESSIONS}/{self.session}/events?limit=1000")["events"]
+        while not any(event.get("call_id") == block["id"] and event["origin"] == "transcript" for event in events()):
+            self.test.assertLess(time.monotonic(), end, "the monitor does not read the transcript")
+            time.sleep(0.02)
+
+
 class RulesTest(unittest.TestCase):
-    def start(self, rules):
+    def start(self, rules, kind=Agent):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         (folder / "watchdog.toml").write_text(rules)
-        self.server = self.enterContext(Server(PROGRAM, {}, ["--config", folder / "watchdog.toml"]))
-        return Agent(self).begin()
+        self.transcripts = folder / "claude" / "projects" / "x"
+        self.transcripts.mkdir(parents=True)
+        more = {"CLAUDE_CONFIG_DIR": str(folder / "claude")}
+        self.server = self.enterContext(Server(PROGRAM, more, ["--config", folder / "watchdog.toml"]))
+        return kind(self).begin()
 
     def ask(self, method, path, body=None):
         connection = http.client.HTTPConnection(self.server.host, timeout=PATIENCE_S)
@@ -141,6 +170,24 @@ class RulesTest(unittest.TestCase):
         self.assertRegex(story, r"(?s)→ looping.*nudge by rule:tell  ok: looping \(R1\), events \d+ to \d+\n.*refuse by rule:deny  ok.*cancel by rule:stop  ok")
         self.assertEqual([act["action"] for act in json.loads(self.command("explain", "s", "--json"))["acts"] if act["action"] != "trial"],
                          ["nudge", "refuse", "refuse", "cancel"])
+
+    def test_a_call_that_the_transcript_shows_before_its_hook_is_refused_too(self):
+        agent = self.start(ALL_STEPS, AgentWithTranscript)
+        while agent.call() == QUIET:
+            self.assertLess(agent.calls, 12)
+        self.assertEqual(agent.loop(3), [DENIED, DENIED, STOPPED])
+        self.assertEqual([action for _, action, _, _ in self.trail()], ["nudge", "refuse", "refuse", "cancel"])
+
+    def test_a_hook_that_comes_twice_gets_one_act(self):
+        agent = self.start(ALL_STEPS)
+        self.recovery("pause")
+        agent.loop(8)
+        self.recovery("resume")
+        of = {"tool_name": "Bash", "tool_use_id": "twice", "tool_input": {"command": "pytest tests/a"}}
+        self.assertEqual([agent.heard(agent.hook("PreToolUse", **of)) for _ in range(2)], [TOLD, QUIET])
+        agent.hook("PostToolUse", **of, tool_response="2 failed")
+        self.assertEqual([agent.heard(agent.hook("PreToolUse", **of | {"tool_use_id": "denied"})) for _ in range(2)], [DENIED, QUIET])
+        self.assertEqual([action for _, action, _, _ in self.trail()[2:]], ["nudge", "refuse"])
 
     def test_an_agent_that_does_something_else_is_left_alone(self):
         agent = self.start(ALL_STEPS)
