@@ -43,6 +43,12 @@ def tell(name, **more):
     return answer
 
 
+def context(name, tool, answer):
+    """What hooks add for the model, as the program itself puts it into its next request."""
+    text = answer.get("hookSpecificOutput", {}).get("additionalContext")
+    return [{"role": "system", "content": f"{name}:{tool} hook additional context: {text}"}] if text else []
+
+
 def ask(messages):
     body = {"model": "scripted", "stream": False, "messages": messages, "tools": [{}]}
     request = urllib.request.Request(f"{MODEL}/v1/messages", json.dumps(body).encode(), {"Content-Type": "application/json"})
@@ -59,10 +65,12 @@ def interrupt(*_):
 
 
 def call(block):
+    """The text of the result, whether that is a failure, and what the hooks add."""
     facts = {"tool_name": block["name"], "tool_input": block["input"], "tool_use_id": block["id"]}
-    decided = tell("PreToolUse", **facts).get("hookSpecificOutput", {})
+    before = tell("PreToolUse", **facts)
+    decided, added = before.get("hookSpecificOutput", {}), context("PreToolUse", block["name"], before)
     if decided.get("permissionDecision") == "deny":
-        return decided.get("permissionDecisionReason", "denied"), True
+        return f"PreToolUse:{block['name']} hook error: {decided.get('permissionDecisionReason')}", True, added
     command = block["input"].get("command") or f"cat {block['input']['file_path']}"
     process = subprocess.Popen(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
@@ -74,10 +82,10 @@ def call(block):
         raise
     if process.returncode:
         error = f"Command exited with non-zero status code {process.returncode}\n{err}"
-        tell("PostToolUseFailure", **facts, error=error, is_interrupt=False)
-        return error, True
-    tell("PostToolUse", **facts, tool_response={"stdout": out, "stderr": err, "interrupted": False, "isImage": False})
-    return out, False
+        after = tell("PostToolUseFailure", **facts, error=error, is_interrupt=False)
+        return error, True, added + context("PostToolUseFailure", block["name"], after)
+    after = tell("PostToolUse", **facts, tool_response={"stdout": out, "stderr": err, "interrupted": False, "isImage": False})
+    return out, False, added + context("PostToolUse", block["name"], after)
 
 
 def turn():
@@ -99,11 +107,12 @@ def turn():
         if not calls:
             tell("Stop", stop_hook_active=False, last_assistant_message=content[0]["text"])
             return 0
-        results = []
+        results, added = [], []
         for block in calls:
-            text, failed = call(block)
+            text, failed, more = call(block)
+            added += more
             results.append({"type": "tool_result", "tool_use_id": block["id"], "content": text, "is_error": failed})
-        messages.append({"role": "user", "content": results})
+        messages += [{"role": "user", "content": results}, *added]
 
 
 signal.signal(signal.SIGINT, interrupt)

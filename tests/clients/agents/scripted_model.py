@@ -40,14 +40,14 @@ class ScriptedModel:
     asks for a call, `("asked", COMMAND)` for one that a person is to permit, `("background", COMMAND)` for one that runs on, `("child", TASK)` for a subagent, text ends the turn, `Slow`
     too, `Refuse` is an error, `Once` depends on whether it was asked before. `child`: the script of subagents. The last entry is also that of all further steps. `hold`: the
     step whose answer waits until `released` is set, at most `hold_s` seconds. An answer takes `think_s` seconds; an error
-    comes at once. `asked`: the steps it was asked, with the time. `headers`: the names of headers of requests.
+    comes at once. `asked`: the steps it was asked, with the time. `requests`: the bodies of these questions. `headers`: the names of headers of requests.
     """
 
     def __init__(self, script, hold=None, hold_s=20, think_s=0.05, child=("echo nothing",)):
         self.script, self.hold, self.hold_s, self.think_s = script, hold, hold_s, think_s
         self.child, self.headers = child, set()
         self.reached, self.released = threading.Event(), threading.Event()
-        self.asked, self.asked_children = [], []
+        self.asked, self.asked_children, self.requests = [], [], []
 
     def __enter__(self):
         model = self
@@ -107,12 +107,13 @@ class ScriptedModel:
         self.server.shutdown()
         self.server.server_close()
 
-    def step(self, done, is_child):
+    def step(self, done, is_child, body):
         """What comes after so many results."""
         if is_child:
             self.asked_children.append((done, time.monotonic()))
             return self.child[min(done, len(self.child) - 1)]
         self.asked.append((done, time.monotonic()))
+        self.requests.append(body)
         if done == self.hold:
             self.reached.set()
             self.released.wait(self.hold_s)
@@ -142,7 +143,7 @@ class ScriptedModel:
             return to.whole(404, {"error": {"message": "there is no such thing"}})
         # A title, or a question which model to use: of no turn.
         if body.get("tools") or isinstance(self.script[0], Refuse):
-            step = self.step(done, CHILD in json.dumps(asked))
+            step = self.step(done, CHILD in json.dumps(asked), body)
         else:
             step = "A title"
         if isinstance(step, Refuse):

@@ -50,6 +50,10 @@ class Stage:
             proxied = self.way in ("proxy", "both", "all", "run")
             arguments = ["--upstream", self.model.url, "--proxy-port", "0", "--no-probe"] if proxied else []
             arguments += ["--follow"] if self.way == "transcripts" else []
+            if row.rules:
+                config = pathlib.Path(folder, "watchdog.toml")
+                config.write_text(row.rules)
+                arguments += ["--config", config]
             home = pathlib.Path(folder, "home")
             more = row.settings | {"CODEX_HOME": str(home / "codex"), "CLAUDE_CONFIG_DIR": str(home / ".claude")}
             with Server(self.options.monitor, more, arguments) as self.server:

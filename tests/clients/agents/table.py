@@ -8,6 +8,7 @@ import fnmatch
 import typing
 
 import checks
+import recovery
 from scripted_model import CHILD, Once, Refuse, Slow
 from scripts import CALLS, FAILING, HELD, VARIED
 
@@ -18,7 +19,7 @@ ASKED = ("asked", "touch begun; sleep 20; touch over")
 @dataclasses.dataclass
 class Row:
     """A scenario. `hold`: the step before which the model waits, at most `hold_s` seconds. `terminal`: the agent has one. `asks`: it asks
-    before it runs a command. `limit_s`: its time limit, where that can be set. `child`: what the model says to a subagent."""
+    before it runs a command. `limit_s`: its time limit, where that can be set. `child`: what the model says to a subagent. `rules`: a settings file for the monitor."""
 
     script: list
     check: typing.Callable
@@ -29,6 +30,7 @@ class Row:
     limit_s: int = 300
     child: tuple = (("shell", "echo of the child"), "The child is done.")
     settings: dict = dataclasses.field(default_factory=dict)
+    rules: str = ""
 
 
 STAGES = {
@@ -43,6 +45,7 @@ STAGES = {
     "cancel": Row(CALLS + [DONE], checks.cancelled, hold=3),
     "varied": Row(VARIED, checks.varied),
     "counted": Row([("shell", "echo one"), ("shell", "echo two"), DONE], checks.counted),
+    "rules": Row(recovery.SCRIPT, recovery.acted, rules=recovery.RULES),
 }
 
 # Those that scripts/agents runs as well: they take half a minute each, or a program that only it gets.
@@ -76,6 +79,7 @@ MORE_WAYS = {"telemetry": ("counted",), "all": ("counted",), "run": ("finished",
 CANNOT_KNOW = {
     "*/proxy/interrupt": "a request that did not come is seen by nobody",
     "*/proxy/approval": "the proxy sees a call, and not that its program asks a person first",
+    "*/proxy/rules": "a rule acts by its answer to a hook",
     "*/transcripts/cancel": "a file cannot make an agent stop",
     "codex/hooks/quota": "Codex has no hook for a request that failed",
     "codex/hooks/refused": "Codex has no hook for a request that failed",

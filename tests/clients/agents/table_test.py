@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -17,9 +18,11 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [str(HERE), str(HERE.parent), str(ROOT / "tests" / "e2e")]
 
 import real_agents  # noqa: E402
+import recovery  # noqa: E402
 import shapes  # noqa: E402
 import table  # noqa: E402
 from agents import AGENTS, ALL_AGENTS  # noqa: E402
+from stage import Wrong  # noqa: E402
 
 
 class Table(unittest.TestCase):
@@ -43,7 +46,7 @@ class Table(unittest.TestCase):
         cells = list(table.cells_of(AGENTS, table.STAGES, (*table.WAYS, "telemetry", "all")))
         self.assertIn(("claude", "hooks", "finished"), cells)
         self.assertNotIn(("claude", "proxy", "finished"), cells, "the one that is played has hooks alone")
-        self.assertEqual(len(cells), 3 * (10 * 3 + 2) + 10)
+        self.assertEqual(len(cells), 3 * (11 * 3 + 2) + 11)
 
     def test_only_a_cell_that_changed_its_side_is_news(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -54,6 +57,40 @@ class Table(unittest.TestCase):
                 real_agents.changes({("a", "hooks", "x"): (None, "completed"), ("a", "hooks", "y"): ("dead", "dead")}, file)
             self.assertEqual(said.getvalue(), "changed  a/hooks/y  was right: idle; is wrong: dead\n")
             self.assertEqual(json.loads(file.read_text()), {"a/hooks/x": "right: completed", "a/hooks/y": "wrong: dead"})
+
+
+class Acts(unittest.TestCase):
+    """What counts as shown in the requests of an agent. The key of a request is its number of results."""
+
+    NUDGE = f"watchdog-monitor (a local monitor that the user installed): the last 4 calls of Bash `{recovery.COMMAND}` gave the same result"
+    REFUSAL = NUDGE + ", so this one was not run."
+
+    def check(self, step, requests, calls, agent="claude", way="hooks"):
+        stage = types.SimpleNamespace(name=agent, way=way)
+        try:
+            recovery.SHOWN[step](stage, requests, calls)
+        except Wrong as error:
+            return str(error)
+        return ""
+
+    def test_a_nudge_is_in_the_very_next_request(self):
+        said = self.NUDGE + "."
+        self.assertEqual(self.check("nudge", {3: "", 4: said, 5: said}, 4), "")
+        self.assertIn("[5]", self.check("nudge", {3: "", 4: "", 5: said}, 4))
+        self.assertIn("[]", self.check("nudge", {4: self.REFUSAL}, 4))
+        self.assertIn("the last 4 calls", self.check("nudge", {6: said}, 6))
+
+    def test_each_refusal_is_in_the_next_request(self):
+        requests = {4: "", 5: self.REFUSAL, 6: self.REFUSAL}
+        self.assertEqual(self.check("refuse", requests, 5), "")
+        self.assertIn("1 and 1 times", self.check("refuse", requests, 6))
+
+    def test_after_a_cancel_it_asks_nothing_or_reads_of_it(self):
+        self.assertEqual(self.check("cancel", {6: ""}, 7), "")
+        self.assertIn("1 times more", self.check("cancel", {7: ""}, 7))
+        self.assertIn("does not say so", self.check("cancel", {7: ""}, 7, "codex"))
+        self.assertEqual(self.check("cancel", {7: "cancelled by rule stop: the last 4 calls"}, 7, "codex"), "")
+        self.assertIn("1 times more", self.check("cancel", {7: "cancelled by rule stop: the last 4 calls"}, 7, "codex", "both"))
 
 
 class Shapes(unittest.TestCase):
