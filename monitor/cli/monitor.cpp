@@ -88,6 +88,8 @@ struct Monitor::State {
   [[nodiscard]] Result<void> start_proxy(const Settings& settings,
                                          const AccessPolicy& access_policy);
   [[nodiscard]] Result<void> start_checks(const Settings& settings);
+  /// REQUIRES: the API and the store are there.
+  void start_recovery(const Settings& settings, const std::filesystem::path& database);
   void start_alerts(const Settings& settings, std::map<std::string, ChannelSecrets> secrets);
   /// Messages that are under way may arrive, for some seconds.
   void stop_alerts();
@@ -370,6 +372,24 @@ Result<void> Monitor::State::start_proxy(const Settings& settings,
   return {};
 }
 
+void Monitor::State::start_recovery(const Settings& settings,
+                                    const std::filesystem::path& database) {
+  const auto log = [](const std::string& sentence) { spdlog::warn(sentence); };
+  const bool asks_git = settings.recovery.bundle_git;
+  const auto recovery =
+      std::make_shared<Recovery>(settings.recovery.rules, Recovery::pause_file_of(database));
+  api->act_by(recovery);
+  const auto looks = std::make_shared<KeptLooks>(KeptLooks::folder_of(database));
+  api->show_looks(looks);
+  look_keeper = std::make_unique<LookKeeper>(
+      *store_thread, LookKeeper::Options{.looks = looks, .asks_git = asks_git, .log = log});
+  if (recovery->rules().empty()) return;
+  recovery_steps = std::make_unique<RecoverySteps>(
+      *store_thread,
+      RecoverySteps::Options{
+          .recovery = recovery, .looks = looks, .asks_git = asks_git, .log = log});
+}
+
 Result<void> Monitor::State::start_checks(const Settings& settings) {
   const auto& checks = settings.checks;
   auto ask = model_for_checks(settings, model);
@@ -471,23 +491,7 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   if (auto kept = state->mcp->keep_tasks_in(database.string() + "-mcp-tasks"); !kept)
     spdlog::warn("tasks of MCP clients end with this monitor: {}", kept.error().message);
   state->api->open_mcp(state->mcp.get());
-  const auto recovery =
-      std::make_shared<Recovery>(settings.recovery.rules, Recovery::pause_file_of(database));
-  state->api->act_by(recovery);
-  const auto looks = std::make_shared<KeptLooks>(KeptLooks::folder_of(database));
-  state->api->show_looks(looks);
-  state->look_keeper = std::make_unique<LookKeeper>(
-      *state->store_thread,
-      LookKeeper::Options{.looks = looks,
-                          .asks_git = settings.recovery.bundle_git,
-                          .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
-  if (!recovery->rules().empty())
-    state->recovery_steps = std::make_unique<RecoverySteps>(
-        *state->store_thread,
-        RecoverySteps::Options{.recovery = recovery,
-                               .looks = looks,
-                               .asks_git = settings.recovery.bundle_git,
-                               .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
+  state->start_recovery(settings, database);
   state->tokens = watch_tokens(
       settings, *access_policy,
       [api = state->api.get(), through = state->through.get()](std::vector<Token> tokens) {
