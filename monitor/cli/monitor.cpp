@@ -62,6 +62,7 @@ struct Monitor::State {
     last.reset();
     ready_command.reset();
     recovery_steps.reset();
+    look_keeper.reset();
     tokens.reset();
     liveness.reset();
     telemetry.reset();
