@@ -29,6 +29,9 @@ const keptAtExit = 10;
 /// True for events without which a finished turn looks like one that died with its process.
 const endsTurn = (type) => type === 'session.idle' || type === 'session.error';
 
+/// True for a state in which opencode works, or tries again by itself.
+const isWorking = (status) => status?.type === 'busy' || status?.type === 'retry';
+
 /// True for events that the monitor understands. The bus has many more, such as parts of answers.
 const isReported = (type) =>
   type.startsWith('permission.') ||
@@ -93,6 +96,7 @@ const curlConfig = ({ url, headers, caFile }, event) => {
 export const Watchdog = async ({ client, directory }) => {
   const server = (process.env.WATCHDOG_SERVER || installed.server || 'http://127.0.0.1:3000').replace(/\/+$/, '');
   const children = new Set();
+  const working = new Set();  // sessions whose turn is not over
   const kept = [];
   let quietUntil = 0;
   let pause = pauses.first;
@@ -171,16 +175,31 @@ export const Watchdog = async ({ client, directory }) => {
   };
 
   // opencode ends without waiting for its plugins. Only a program can still send something then.
-  process.once('exit', () => {
+  const sendRest = () => {
     const end = Date.now() + patience;
-    for (const event of kept.slice(-keptAtExit)) {
+    for (const event of kept.splice(0).slice(-keptAtExit)) {
       if (Date.now() > end) return;
       spawnSync('curl', ['--disable', '--noproxy', '*', '--connect-timeout', '0.3', '--max-time', '1', '--config', '-'], { input: curlConfig(target(event), event), timeout: patience });
     }
+  };
+  process.once('exit', sendRest);
+
+  // A person's Ctrl-C ends a run without a further event. The event is that of an abort. The signal then does what it did before.
+  process.once('SIGINT', () => {
+    for (const sessionID of working) {
+      const error = { name: 'MessageAbortedError', data: { message: 'interrupted by SIGINT' } };
+      kept.push({ type: 'session.error', properties: { sessionID, error }, ...(directory && { cwd: directory }) });
+    }
+    working.clear();
+    sendRest();
+    if (process.listenerCount('SIGINT') === 0) process.kill(process.pid, 'SIGINT');
   });
 
   return {
     event: async ({ event }) => {
+      if (isWorking(event.properties?.status)) working.add(event.properties.sessionID);
+      if (endsTurn(event.type) || event.type === 'session.deleted')
+        working.delete(event.properties?.sessionID ?? event.properties?.info?.id);
       if (event.type === 'session.created' && event.properties?.info?.parentID)
         children.add(event.properties.info.id);
       if (isReported(event.type) || isFailedCall(event)) await report(event.type, event.properties, event.id);
@@ -192,6 +211,7 @@ export const Watchdog = async ({ client, directory }) => {
         .filter((part) => part.type === 'text' && !part.synthetic)
         .map((part) => part.text)
         .join('\n');
+      working.add(input.sessionID);
       await report('chat.message', { sessionID: input.sessionID, text });
     },
     'tool.execute.before': async (input, output) => {

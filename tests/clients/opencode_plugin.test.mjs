@@ -169,6 +169,31 @@ test('a program that ends at once still reports the end of its turn', async () =
   assert.equal(heard[0].properties.text, 'a "quoted" \\ text');
 });
 
+test('Ctrl-C reports an abort of each turn that is not over, and still ends the program', async () => {
+  const run = async (more) => {
+    heard = [];
+    const child = spawn(process.execPath, ['--input-type=module', '-e', `
+      import { Watchdog } from '${pathToFileURL(join(directory, 'watchdog.mjs'))}';
+      const hooks = await Watchdog({ client: {} });
+      ${more}
+      await hooks['chat.message']({ sessionID: 'works' }, { parts: [{ type: 'text', text: 'Go' }] });
+      await hooks.event({ event: { type: 'session.status', properties: { sessionID: 'child', status: { type: 'busy' } } } });
+      for (const [sessionID, type] of [['rests', 'session.idle'], ['failed', 'session.error'], ['deleted', 'session.deleted']]) {
+        await hooks['chat.message']({ sessionID }, { parts: [{ type: 'text', text: 'Go' }] });
+        await hooks.event({ event: { type, properties: { sessionID } } });
+      }
+      process.stdout.write('ready');
+      setInterval(() => {}, 1000);`], { stdio: ['ignore', 'pipe', 'inherit'] });
+    child.stdout.once('data', () => child.kill('SIGINT'));
+    const ended = await new Promise((exited) => child.once('exit', (code, signal) => exited(signal ?? code)));
+    return [ended, heard.slice(8).map(({ type, properties }) => [type, properties.sessionID, properties.error?.name])];
+  };
+  const aborts = [['session.error', 'works', 'MessageAbortedError'], ['session.error', 'child', 'MessageAbortedError']];
+  assert.deepEqual(await run(''), ['SIGINT', aborts]);
+  assert.deepEqual(await run('process.on("SIGINT", () => process.exit(7));'), [7, aborts], 'opencode decides where it handles the signal');
+  assert.deepEqual(await run('await Watchdog({ client: {} });'), ['SIGINT', aborts], 'two projects of one program');
+});
+
 test('a slow monitor holds up the agent for some seconds at most, whatever is kept', async () => {
   const hooks = await plugin();
   away = true;
