@@ -92,6 +92,7 @@ class Codex(Agent):
 model = "scripted"
 model_provider = "scripted"
 check_for_update_on_startup = false
+model_auto_compact_token_limit = 100000
 [analytics]
 enabled = false
 [model_providers.scripted]
@@ -160,7 +161,7 @@ class Gemini(Agent):
                     "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False, "maxAttempts": 2},
                     "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": self.way in ("telemetry", "all")},
                     # It would stop after five equal calls by itself, and leave nothing to find.
-                    "model": {"disableLoopDetection": True}}
+                    "model": {"disableLoopDetection": True, "compressionThreshold": 0.1}}
         self.telemetry("gemini-cli")
         self.write(".gemini/settings.json", settings)
         if self.hooked:
@@ -194,7 +195,10 @@ class ClaudeCode(Agent):
 
     def set_up(self):
         self.environment |= {"ANTHROPIC_BASE_URL": self.model, "ANTHROPIC_API_KEY": "none", "IS_SANDBOX": "1",
-                             "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDE_CODE_MAX_RETRIES": "2"}
+                             "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDE_CODE_MAX_RETRIES": "2",
+                             "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "100000"}
+        if self.limit_s < 300:
+            self.environment["API_TIMEOUT_MS"] = str(self.limit_s * 1000)
         self.write(".claude.json", {
             "hasCompletedOnboarding": True, "theme": "dark", "bypassPermissionsModeAccepted": True, "numStartups": 5,
             "customApiKeyResponses": {"approved": ["none"], "rejected": []},

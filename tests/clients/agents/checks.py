@@ -131,6 +131,15 @@ def varied(stage):
     return stage.becomes(RESTING)
 
 
+def refused_once(stage):
+    """The next request would be answered. Some programs do not send it."""
+    stage.exits()
+    if sum(done == 1 for done, _ in stage.model.asked) > 1:
+        stage.never(TROUBLE)
+        return stage.becomes(RESTING)
+    return stage.becomes({"failed", "needs_input", "incomplete"}, its_cause=lambda document: re.search(CAUSES["429"], texts(document), re.I))
+
+
 def asked_a_question(stage):
     """It ends with a question. By all ways but the transcripts of a program that a person must look at, it rests, and shows the question."""
     stage.exits()
@@ -228,6 +237,19 @@ def resumed(stage):
     if prompts != 2 and stage.way != "proxy":
         raise Wrong(f"{prompts} prompts of a person, not 2")
     return second
+
+
+def compacted(stage):
+    """The conversation becomes too long, and its program shortens it: that is no trouble, and counts once."""
+    stage.exits()
+    stage.never(TROUBLE)
+    found = stage.becomes(RESTING)
+    kinds = [event["kind"] for event in stage.events(found["sessionId"])]
+    if not stage.model.summaries:
+        raise Gone(f"it did not shorten its conversation: {stage.model.asked}: {stage.tail()}")
+    if kinds.count("compaction") != 1 or kinds.count("tool_call") != stage.model.called:
+        raise Wrong(f"{kinds.count('compaction')} compactions, {kinds.count('tool_call')} of {stage.model.called} calls")
+    return found
 
 
 def survived(stage):

@@ -32,6 +32,10 @@ class Slow:
         self.words = [f"word {n} " for n in range(2 * seconds)]
 
 
+# How programs ask for a summary, in the place of a conversation that is too long, and what they get.
+SUMMARY_WANTED = ("CRITICAL: Respond with TEXT ONLY", "CONTEXT CHECKPOINT COMPACTION", "Here is the conversation so far:",
+                  "The history is being compacted")
+SUMMARY = "<summary>One command ran.</summary>"
 CHILD = "the part of the child"  # The task of a subagent.
 
 
@@ -40,14 +44,15 @@ class ScriptedModel:
     asks for a call, `("asked", COMMAND)` for one that a person is to permit, `("background", COMMAND)` for one that runs on, `("child", TASK)` for a subagent, text ends the turn, `Slow`
     too, `Refuse` is an error, `Once` depends on whether it was asked before. `child`: the script of subagents. The last entry is also that of all further steps. `hold`: the
     step whose answer waits until `released` is set, at most `hold_s` seconds. An answer takes `think_s` seconds; an error
-    comes at once. `asked`: the steps it was asked, with the time. `requests`: the bodies of these questions. `headers`: the names of headers of requests.
+    comes at once. `asked`: the steps it was asked, with the time. `requests`: the bodies of these questions. `headers`: the names of headers of requests. With each result the prompt
+    grows by `grows` tokens; `summaries`: the requests to sum it up; `called`: the calls.
     """
 
-    def __init__(self, script, hold=None, hold_s=20, think_s=0.05, child=("echo nothing",)):
+    def __init__(self, script, hold=None, hold_s=20, think_s=0.05, child=("echo nothing",), grows=50):
         self.script, self.hold, self.hold_s, self.think_s = script, hold, hold_s, think_s
-        self.child, self.headers = child, set()
+        self.child, self.headers, self.grows = child, set(), grows
         self.reached, self.released = threading.Event(), threading.Event()
-        self.asked, self.asked_children, self.requests = [], [], []
+        self.asked, self.asked_children, self.requests, self.summaries, self.called = [], [], [], 0, 0
 
     def __enter__(self):
         model = self
@@ -118,7 +123,9 @@ class ScriptedModel:
             self.reached.set()
             self.released.wait(self.hold_s)
         step = self.script[min(done, len(self.script) - 1)]
-        return step.take() if isinstance(step, Once) else step
+        step = step.take() if isinstance(step, Once) else step
+        self.called += isinstance(step, tuple)
+        return step
 
     def answer(self, to, path, body):
         if path.endswith("/responses"):
@@ -141,8 +148,13 @@ class ScriptedModel:
             asked = [part for content in body["contents"] if content["role"] == "user" for part in content["parts"] if "text" in part]
         else:
             return to.whole(404, {"error": {"message": "there is no such thing"}})
+        prompt = 1000 + self.grows * done
         # A title, or a question which model to use: of no turn.
-        if body.get("tools") or isinstance(self.script[0], Refuse):
+        newest = json.dumps((body.get("input") or body.get("messages") or body.get("contents"))[-1])
+        if any(words in newest for words in SUMMARY_WANTED):
+            self.summaries += 1
+            step = SUMMARY
+        elif body.get("tools") or isinstance(self.script[0], Refuse):
             step = self.step(done, CHILD in json.dumps(asked), body)
         else:
             step = "A title"
@@ -157,18 +169,18 @@ class ScriptedModel:
                         {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": step.headers["Retry-After"] + "s"}]
             return to.whole(step.status, {"error": error}, step.headers.items())
         time.sleep(self.think_s)
-        return reply(to, step, done, path, body)
+        return reply(to, step, done, prompt, path, body)
 
     @staticmethod
-    def responses(to, step, done, *_):
-        to.stream(response_events(step, done))
+    def responses(to, step, done, prompt, *_):
+        to.stream(response_events(step, done, prompt))
 
     @staticmethod
-    def chat(to, step, done, _, body):
+    def chat(to, step, done, prompt, _, body):
         chunk = lambda delta, end=None: {
             "id": f"chat_{done}", "object": "chat.completion.chunk", "created": 1, "model": "scripted",
             "choices": [{"index": 0, "delta": delta, "finish_reason": end}]}
-        usage = {"prompt_tokens": 1000 + 50 * done, "completion_tokens": 20, "total_tokens": 1020 + 50 * done}
+        usage = {"prompt_tokens": prompt, "completion_tokens": 20, "total_tokens": prompt + 20}
         if words := words_of(step):
             pieces, end = [piece for word in words for piece in (chunk({"role": "assistant", "content": word}), None)][:-1], "stop"
         else:
@@ -178,8 +190,8 @@ class ScriptedModel:
         to.stream([*pieces, chunk({}, end) | {"usage": usage}, "[DONE]"])
 
     @staticmethod
-    def messages(to, step, done, _, body):
-        words, usage = words_of(step), {"input_tokens": 1000 + 50 * done, "output_tokens": 20}
+    def messages(to, step, done, prompt, _, body):
+        words, usage = words_of(step), {"input_tokens": prompt, "output_tokens": 20}
         if words:
             block, end = {"type": "text", "text": "".join(words)}, "end_turn"
         else:
@@ -202,8 +214,8 @@ class ScriptedModel:
                    {"type": "message_stop"}])
 
     @staticmethod
-    def gemini(to, step, done, path, *_):
-        usage = {"promptTokenCount": 1000 + 50 * done, "candidatesTokenCount": 20, "totalTokenCount": 1020 + 50 * done}
+    def gemini(to, step, done, prompt, path, *_):
+        usage = {"promptTokenCount": prompt, "candidatesTokenCount": 20, "totalTokenCount": prompt + 20}
         whole = lambda part, **more: {"candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}} | more],
                                       "usageMetadata": usage, "modelVersion": "scripted"}
         words = words_of(step)
@@ -240,7 +252,7 @@ def chat_call(kind, what, known):
             "child": ("task", {"description": "Look around", "prompt": what, "subagent_type": "general"})}[kind]
 
 
-def response_events(step, done):
+def response_events(step, done, prompt=1000):
     """A stream of the Responses API."""
     words = words_of(step)
     if words:
@@ -265,7 +277,7 @@ def response_events(step, done):
     else:
         pieces = [{"type": "response.function_call_arguments.delta", **place, "delta": item["arguments"]}]
     response = {"id": f"resp_{done}", "object": "response", "model": "scripted", "status": "in_progress", "output": []}
-    usage = {"input_tokens": 1000 + 50 * done, "output_tokens": 20, "total_tokens": 1020 + 50 * done,
+    usage = {"input_tokens": prompt, "output_tokens": 20, "total_tokens": prompt + 20,
              "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
     return [{"type": "response.created", "response": response},
             {"type": "response.output_item.added", "output_index": 0, "item": item}, *pieces,

@@ -1,5 +1,6 @@
 """One run of a coding agent: its monitor, its model, its process, and what the monitor said of it."""
 
+import copy
 import ctypes
 import http.client
 import json
@@ -44,7 +45,7 @@ class Stage:
         """What is to be checked, by name."""
         row = self.row
         with tempfile.TemporaryDirectory(prefix="agent-") as folder, \
-                ScriptedModel(row.script, row.hold, row.hold_s, child=row.child) as self.model:
+                ScriptedModel(copy.deepcopy(row.script), row.hold, row.hold_s, child=row.child, grows=row.grows) as self.model:
             if stage == "refused":
                 self.model.__exit__()
             proxied = self.way in ("proxy", "both", "all", "run")
@@ -56,6 +57,8 @@ class Stage:
                 arguments += ["--config", config]
             home = pathlib.Path(folder, "home")
             more = row.settings | {"CODEX_HOME": str(home / "codex"), "CLAUDE_CONFIG_DIR": str(home / ".claude")}
+            if self.way == "transcripts":
+                more |= {"GEMINI_CLI_HOME": str(home), "XDG_DATA_HOME": str(home / "data")}
             with Server(self.options.monitor, more, arguments) as self.server:
                 to = self.proxy() if proxied else self.model.url
                 self.agent = self.agents[self.name](self.options.packages, folder, self.options.monitor, f"http://{self.server.host}", to, self.way,
