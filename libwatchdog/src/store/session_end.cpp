@@ -70,7 +70,7 @@ class LastWords {
     }
     if (kind == ReportKind::message) return fold_message(name, content);
     // The question was the last sentence of an answer.
-    if (asked_ && kind == ReportKind::idle && name.empty()) return completed_;
+    if (asked_ && is_complete_answer(kind, name, content)) return completed_;
     if (asked_ && decides(kind)) return asked_;
     switch (kind) {
       case ReportKind::idle:
@@ -115,6 +115,13 @@ class LastWords {
     return kind == ReportKind::idle || kind == ReportKind::wait || kind == ReportKind::start ||
            kind == ReportKind::user_input || kind == ReportKind::tool_call ||
            kind == ReportKind::tool_result || is_failure(kind) || kind == ReportKind::state_change;
+  }
+
+  /// The agent says that its answer is complete, or another way saw it first.
+  [[nodiscard]] static bool is_complete_answer(ReportKind kind, std::string_view name,
+                                               std::string_view content) {
+    const bool is_relayed = name == idle_reports::relayed && content.empty();
+    return kind == ReportKind::idle && (name.empty() || is_relayed);
   }
 
   std::optional<Outcome> fold_message(const std::string& role, const std::string& content) {
@@ -170,6 +177,8 @@ Outcome Store::State::Appender::outcome_by_answer(const Head& head, Outcome repo
   reported.by_answer = false;
   const bool is_act =
       std::ranges::find(acts_of_a_person, reported.reason) != std::end(acts_of_a_person);
+  // An agent's own word, such as `other` or `exit`, does not say how its work ended.
+  reported.reason = reasons::task_complete;
   LastWords words(std::move(reported));
   Backwards at(*log_.reader.state_, "kind, name, content, prev", 3, head.seq);
   std::optional<Outcome> outcome;
