@@ -117,6 +117,12 @@ std::string agent_of(std::string_view client) {
   return lower.substr(0, lower.find_first_of("/ "));
 }
 
+/// Copilot CLI asks through a library of its API, with a header of GitHub's own in each request.
+bool is_copilot(const ExchangeBegan& began, std::string_view agent) {
+  const bool is_library = agent == "openai-node" || agent == "anthropic-node";
+  return is_library && !header(began, "x-initiator").empty();
+}
+
 struct NamedSession {
   std::string session;
   std::string parent;
@@ -227,6 +233,7 @@ Attribution attribution_of(const ExchangeBegan& began, const ModelRequest* reque
   Attribution found;
   found.client = client_of(header(began, "user-agent"));
   found.agent = agent_of(found.client);
+  if (is_copilot(began, found.agent)) found.agent = "copilot-cli";
   found.final = lowered(header(began, "x-dynamo-session-final")) == "true";
   // Codex' terminal interface has titles made by a thread, and thus a session, of their own.
   found.helper = header(began, "x-codex-turn-metadata").find(R"("thread_source":"thread_title")") !=

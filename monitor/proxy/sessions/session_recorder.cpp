@@ -63,7 +63,8 @@ std::string in_seconds(Millis time) {
 /// These agents run as long as their turn, and offer tools with each request of their own. Requests
 /// without tools are their helpers': they name the conversation, sum it up, or ask who is next.
 bool is_coding_agent(std::string_view agent) {
-  return agent == "claude-code" || agent == "codex" || agent == "gemini-cli" || agent == "opencode";
+  return agent == "claude-code" || agent == "codex" || agent == "gemini-cli" ||
+         agent == "opencode" || agent == "copilot-cli";
 }
 
 /// `memory`: of its session; null: not known.

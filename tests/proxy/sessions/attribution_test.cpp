@@ -224,6 +224,14 @@ TEST(Attribution, only_a_valid_traceparent_has_a_trace) {
     EXPECT_EQ(trace_in(wrong), "") << wrong;
 }
 
+TEST(Attribution, copilot_cli_is_known_by_a_header_beside_its_librarys_name) {
+  EXPECT_EQ(attributed({{"User-Agent", "OpenAI/JS 5.20.1"}, {"x-initiator", "user"}}).agent,
+            "copilot-cli");
+  EXPECT_EQ(attributed({{"User-Agent", "OpenAI/JS 5.20.1"}}).agent, "openai-node");
+  EXPECT_EQ(attributed({{"User-Agent", "opencode/1.18.33"}, {"x-initiator", "user"}}).agent,
+            "opencode");
+}
+
 TEST(Attribution, without_any_name_the_opening_and_where_it_comes_from_report) {
   const auto session = [](const char* user, const char* agent, std::string peer,
                           std::uint64_t key) {

@@ -368,12 +368,18 @@ TEST_F(Relaying, a_process_that_asks_twice_is_the_agent_of_the_session) {
 
 TEST_F(Relaying, a_coding_agent_is_its_sessions_process_with_its_first_request) {
   process = ProcessFacts{.pid = 1, .start_ticks = 1};
-  extra = {{"User-Agent", "opencode/1.18.33 ai-sdk/openai-compatible/2.0"}};
-  const auto exchange = begin({user("go")});
-  see(exchange, ExchangeReached{});
-  EXPECT_EQ(processes_in(std::exchange(reported, {})), 1) << "it may be killed in its first call";
-  answer_calls(exchange, {asked_call("1")});
-  EXPECT_EQ(processes_in(reported), 0) << "told once";
+  const decltype(extra) agents[] = {
+      {{"User-Agent", "opencode/1.18.33 ai-sdk/openai-compatible/2.0"}},
+      {{"User-Agent", "OpenAI/JS 5.20.1"}, {"x-initiator", "user"}},  // Copilot CLI
+  };
+  for (const auto& headers : agents) {
+    extra = headers;
+    const auto exchange = begin({user("go")});
+    see(exchange, ExchangeReached{});
+    EXPECT_EQ(processes_in(std::exchange(reported, {})), 1) << "it may be killed in its first call";
+    answer_calls(exchange, {asked_call("1")});
+    EXPECT_EQ(processes_in(std::exchange(reported, {})), 0) << "told once";
+  }
 }
 
 TEST_F(Relaying, a_request_after_the_agent_is_gone_starts_the_session_again) {
