@@ -132,6 +132,10 @@ TEST(ModelRequest, a_helpers_prompt_says_that_it_is_one) {
       {R"({"messages":[{"role":"system","content":"Say not: You are a title generator."},{"role":"user","content":"U"}],"tools":[]})",
        false, false},
       {R"({"messages":[{"role":"user","content":"You are a title generator."}]})", false, false},
+      {R"({"messages":[{"role":"user","content":"U"},{"role":"assistant","content":"A"},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"R"},{"type":"text","text":"CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n"}]}],"tools":[{"name":"f"}]})",
+       true, true},
+      {R"({"messages":[{"role":"user","content":"CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."},{"role":"assistant","content":"A"},{"role":"user","content":"U"}],"tools":[{"name":"f"}]})",
+       false, true},
       {R"({"contents":[{"role":"user","parts":[{"text":"U"}]}],"tools":[{"functionDeclarations":[{"name":"f"}]}]})",
        false, true},
   };

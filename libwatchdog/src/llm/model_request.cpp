@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
 #include "codec/fields.h"
@@ -63,6 +64,12 @@ constexpr std::string_view helper_prompts[] = {
     "Extract any file paths that this command reads",        // Claude Code
     "Your task is to process Bash commands that an AI",      // Claude Code
     "You will generate a short title based on the first",    // Crush
+};
+
+/// Questions of known agents in place of a person, with tools that must not be used.
+constexpr std::string_view helper_questions[] = {
+    "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.",  // Claude Code: for a summary
+    "Please create a detailed summary of the conversation so far. The history is being",  // Copilot
 };
 
 std::string short_text(const json& object, std::string_view name) {
@@ -337,12 +344,11 @@ std::string model_in(std::string_view path) {
   return std::string(path.substr(at + models.size(), colon - at - models.size()).substr(0, 128));
 }
 
-/// A line of the system prompt begins so: Claude Code says first who it is.
-bool is_of_helper(std::string_view prompt) {
-  return std::ranges::any_of(helper_prompts, [&](std::string_view begin) {
-    for (auto at = prompt.find(begin); at != std::string_view::npos;
-         at = prompt.find(begin, at + 1))
-      if (at == 0 || prompt[at - 1] == '\n') return true;
+/// A line of the text begins with one of them: Claude Code says first who it is.
+bool has_line(std::string_view text, std::span<const std::string_view> begins) {
+  return std::ranges::any_of(begins, [&](std::string_view begin) {
+    for (auto at = text.find(begin); at != std::string_view::npos; at = text.find(begin, at + 1))
+      if (at == 0 || text[at - 1] == '\n') return true;
     return false;
   });
 }
@@ -416,12 +422,14 @@ std::optional<ModelRequest> model_request_from(std::string_view method, std::str
   for (const auto& heard : all) {
     const bool is_system = heard.who == Who::system;
     if (is_system && !addressed) system = combined(system, without_numbers(heard.text));
-    request.is_helper |= !request.has_tools && is_system && is_of_helper(heard.text);
+    request.is_helper |= !request.has_tools && is_system && has_line(heard.text, helper_prompts);
     if (!is_system && !std::exchange(addressed, true))
       request.opening = without_numbers(heard.text);
   }
   request.opening = combined(system, request.opening);
   if (request.setup == 0) request.setup = system;
+  if (!all.empty() && all.back().who != Who::agent)
+    request.is_helper |= has_line(all.back().text, helper_questions);
   keep_messages(request, std::move(all));
   return request;
 }

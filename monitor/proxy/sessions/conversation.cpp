@@ -1,8 +1,8 @@
 // `ask` first finds the thread: by call ids, the continued answer, the first message, or its last
-// one. A shorter history with the same setup is that thread, compacted. New is what follows the
-// agent's latest words, without what the previous request had there too. Only digests are kept,
-// because clients send the whole history each time. Calls without ids get ours, and their results
-// are matched by name or in order.
+// one. A shorter history with the same setup is that thread, compacted, and so is one that lost all
+// of the agent's words. New is what follows the agent's latest words, without what the previous
+// request had there too. Only digests are kept, because clients send the whole history each time.
+// Calls without ids get ours, and their results are matched by name or in order.
 #include "proxy/sessions/conversation.h"
 
 #include <algorithm>
@@ -90,6 +90,7 @@ News Conversation::ask(const ModelRequest& request) {
   thread.newest = newest_of(request, count);
   thread.newest_at = request.newest;
   thread.newest_count = count;
+  if (thread.messages == 0) thread.begun = request.messages.size();
   thread.messages = request.messages.size();
   thread.latest = Answer::none;
   ++thread.asking;
@@ -107,10 +108,15 @@ Conversation::Thread& Conversation::thread_of(const ModelRequest& request, News&
       });
     }
   }
+  // Claude Code keeps its newest turn behind a summary.
+  if (found != threads_.end())
+    news.compacted = found->first != first_of(request) && is_shortened(*found, request);
   if (found == threads_.end() && !request.names.previous_response.empty())
     found = threads_.begin();  // only what is new is sent
-  if (found == threads_.end())
+  if (found == threads_.end()) {
     found = std::ranges::find(threads_, first_of(request), &Thread::first);
+    news.compacted = found != threads_.end() && has_lost_answers(*found, request);
+  }
   if (found == threads_.end()) {  // its oldest messages were dropped
     found = std::ranges::find_if(threads_, [&](const Thread& thread) {
       return std::ranges::find(request.messages, thread.last, &MessageMark::digest) !=
@@ -118,10 +124,8 @@ Conversation::Thread& Conversation::thread_of(const ModelRequest& request, News&
     });
   }
   if (found == threads_.end()) {
-    found = std::ranges::find_if(threads_, [&](const Thread& thread) {
-      return thread.setup == request.setup && thread.asking == 0 &&
-             thread.messages >= compacted_messages_min && request.messages.size() < thread.messages;
-    });
+    found = std::ranges::find_if(
+        threads_, [&](const Thread& thread) { return is_shortened(thread, request); });
     news.compacted = found != threads_.end();
   }
   if (found == threads_.end()) {
@@ -131,6 +135,18 @@ Conversation::Thread& Conversation::thread_of(const ModelRequest& request, News&
     threads_.splice(threads_.begin(), threads_, found);
   }
   return threads_.front();
+}
+
+bool Conversation::is_shortened(const Thread& thread, const ModelRequest& request) {
+  return thread.setup == request.setup && thread.asking == 0 &&
+         thread.messages >= compacted_messages_min && request.messages.size() < thread.messages;
+}
+
+/// Codex keeps what a person wrote, and puts a summary in the place of all else. A program that
+/// runs again begins as before.
+bool Conversation::has_lost_answers(const Thread& thread, const ModelRequest& request) {
+  return request.newest == 0 && thread.newest_at > 0 && request.messages.size() > thread.begun &&
+         is_shortened(thread, request);
 }
 
 void Conversation::add_results(Thread& thread, const ModelRequest& request, std::size_t from,

@@ -64,13 +64,16 @@ class Conversation {
     std::size_t newest_at = 0;
     std::size_t newest_count = 0;
     std::size_t messages = 0;
-    int asking = 0;  ///< Requests that are not over.
+    std::size_t begun = 0;  ///< Messages of its first request.
+    int asking = 0;         ///< Requests that are not over.
     Answer latest = Answer::none;
     bool asked_calls = false;
     std::vector<Call> calls;
   };
 
   Thread& thread_of(const ModelRequest& request, News& news);
+  static bool is_shortened(const Thread& thread, const ModelRequest& request);
+  static bool has_lost_answers(const Thread& thread, const ModelRequest& request);
   static void add_results(Thread& thread, const ModelRequest& request, std::size_t from,
                           News& news);
   static bool close(Thread& thread, ToolAnswer& result);

@@ -135,6 +135,29 @@ TEST_F(Conversing, a_history_that_is_shorter_and_begins_otherwise_was_compacted)
   EXPECT_EQ(say({system("S"), user("Summary of U, V, W"), agent("3"), user("X")}), "1 'X'");
 }
 
+TEST_F(Conversing, a_history_that_lost_all_answers_was_compacted) {
+  say({system("S"), user("U")});
+  say({system("S"), user("U"), agent("1"), user("V")});
+  EXPECT_EQ(say({system("S"), user("U"), agent("1"), user("V"), agent("2"), user("W")}), "1 'W'");
+  EXPECT_EQ(say({system("S"), user("U"), agent("1"), user("X")}), "1 'X'") << "edited";
+  say({system("S"), user("U"), agent("1"), user("X"), agent("3"), user("Y")});
+  const auto shortened = say({system("S"), user("U"), user("X"), user("Y"), user("Summary")});
+  EXPECT_TRUE(shortened.ends_with("Summary' compacted")) << shortened;
+  say({system("S"), user("U"), user("X"), user("Y"), user("Summary"), agent("4"), user("Z")});
+  EXPECT_EQ(say({system("S"), user("U"), agent("1"), user("V")}), "1 'V'") << "edited";
+}
+
+TEST_F(Conversing, a_program_that_runs_again_begins_as_before) {
+  say({system("S"), user("U")});
+  say({system("S"), user("U"), agent("1"), user("V"), agent("2"), user("W")});
+  EXPECT_EQ(say({system("S"), user("U")}), "1 'U'");
+}
+
+TEST_F(Conversing, a_summary_before_the_newest_turn_was_compacted) {
+  say({user("U"), agent("1"), user("V"), agent("2"), user("W")}, {"k"});
+  EXPECT_EQ(say({user("Summary"), call("k"), result("k", "K")}), "1 k=K compacted");
+}
+
 TEST_F(Conversing, a_history_that_slides_or_is_edited_stays_the_same_thread) {
   say({system("S"), user("1"), agent("a"), user("2"), agent("b"), user("3")}, {"k"});
   EXPECT_EQ(say({system("S"), user("2"), agent("b"), user("3"), call("k"), result("k", "K")}),
