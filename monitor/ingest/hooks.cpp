@@ -455,8 +455,8 @@ std::vector<Report> reports_of(Meaning meaning, const std::string& name, const M
     case Meaning::nothing:
       return {};
     case Meaning::begin:
-      // The same conversation, shortened or resumed in place: the session went on.
-      if (members.text({"source"}) == "compact") return {make(ReportKind::compaction)};
+      // The session goes on with a shorter conversation. `PreCompact` came before.
+      if (members.text({"source"}) == "compact") break;
       return {start_report()};
     case Meaning::prompt:
       return {prompt_of(prompt_in(members))};
@@ -584,6 +584,13 @@ void give_usual_names(json& event) {
     if (event.contains(odd) && !event.contains(usual)) event[usual] = event[odd];
 }
 
+/// Claude Code sums a long conversation up with an agent without a type, of which only the end is
+/// reported. It does no part of the task.
+bool ends_own_helper(Meaning meaning, const Members& members) {
+  const auto* type = members.find({"agent_type"});
+  return meaning == Meaning::sub_end && type != nullptr && *type == "";
+}
+
 /// The folder in which the agent works; empty: the event does not say it. Our plugin for opencode
 /// says it beside the event's members, and opencode itself when a session begins.
 std::string folder_in(const json& event, const Members& members) {
@@ -626,8 +633,10 @@ Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::
   if (name.empty() && row_of(named) != nullptr) name = named;
   if (name.empty()) name = Members(parsed).word({"hookName"}, word_bytes_max / 2);
   if (name.empty()) return missing("hook_event_name", "which event is it?");
-  const auto meaning = meaning_of(agent, name);
+  auto meaning = meaning_of(agent, name);
   const Members members(members_in(parsed));
+  const bool is_helper = ends_own_helper(meaning, members);
+  if (is_helper) meaning = Meaning::nothing;
 
   HookEvent event;
   event.name = name;
@@ -647,7 +656,7 @@ Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::
   event.resumes = meaning == Meaning::begin && members.text({"source"}) == "resume";
   event.transcript = members.text({"transcript_path"});
   event.spec.labels["via"] = name == "agent-turn-complete" ? "notify" : "hooks";
-  const auto subagent = members.text({"agent_id", "subagent_id"});
+  const auto subagent = is_helper ? std::string() : members.text({"agent_id", "subagent_id"});
   if (!subagent.empty()) {
     event.spec.parent = event.session;
     event.session = as_session_id(event.session + ":" + subagent);
