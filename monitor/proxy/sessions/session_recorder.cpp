@@ -255,6 +255,8 @@ struct SessionRecorder::State {
       report.call_id = result.call_id;
       say(session, std::move(report));
     }
+    // Before the words: input begins something new, so a hook's compaction would not be the same.
+    if (news.compacted) say(session, said(ReportKind::compaction));
     // Words beside results are a comment; alone, they are new input.
     if (!news.words.empty() && !news.results.empty())
       say(session, said(ReportKind::message, "user", news.words));
@@ -263,7 +265,6 @@ struct SessionRecorder::State {
       say(session,
           said(ReportKind::state_change, "input", own.empty() ? news.words : std::string(own)));
     }
-    if (news.compacted) say(session, said(ReportKind::compaction));
     if (!news.repeated) return;
     const bool asks_again = news.answered || gave_up;
     say(session, said(ReportKind::retry, asks_again ? std::string(asked_again) : std::string()));
