@@ -64,11 +64,11 @@ class Conversation {
     std::size_t newest_at = 0;
     std::size_t newest_count = 0;
     std::size_t messages = 0;
-    std::size_t begun = 0;  ///< Messages of its first request.
-    int asking = 0;         ///< Requests that are not over.
+    int asking = 0;  ///< Requests that are not over.
     Answer latest = Answer::none;
     bool asked_calls = false;
     std::vector<Call> calls;
+    std::size_t begun = 0;  ///< Messages of its first request.
   };
 
   Thread& thread_of(const ModelRequest& request, News& news);
