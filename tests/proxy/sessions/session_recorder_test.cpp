@@ -367,14 +367,16 @@ TEST_F(Relaying, a_process_that_asks_twice_is_the_agent_of_the_session) {
 }
 
 TEST_F(Relaying, a_coding_agent_is_its_sessions_process_with_its_first_request) {
-  process = ProcessFacts{.pid = 1, .start_ticks = 1};
   const decltype(extra) agents[] = {
       {{"User-Agent", "opencode/1.18.33 ai-sdk/openai-compatible/2.0"}},
       {{"User-Agent", "OpenAI/JS 5.20.1"}, {"x-initiator", "user"}},  // Copilot CLI
   };
+  std::int64_t pid = 0;
   for (const auto& headers : agents) {
     extra = headers;
-    const auto exchange = begin({user("go")});
+    ++pid;
+    process = ProcessFacts{.pid = pid, .start_ticks = pid};
+    const auto exchange = begin({user("part " + std::to_string(pid))});
     see(exchange, ExchangeReached{});
     EXPECT_EQ(processes_in(std::exchange(reported, {})), 1) << "it may be killed in its first call";
     answer_calls(exchange, {asked_call("1")});
