@@ -171,7 +171,7 @@ struct Simulated {
 
 TEST(RecoveryTrials, the_report_finds_the_truth) {
   int covered = 0;
-  constexpr int rules = 300;
+  constexpr int rules = 100;
   for (int at = 0; at < rules; ++at) {
     const Simulated simulated(0.45, 0.16, 0.2, 300, at);
     const auto& counts = simulated.book.counts().at({"tell", "codex"});
@@ -185,12 +185,12 @@ TEST(RecoveryTrials, the_report_finds_the_truth) {
 }
 
 TEST(RecoveryTrials, a_rule_that_harms_is_off_soon_and_one_that_does_nothing_stays) {
-  constexpr int rules = 400;
+  constexpr int rules = 200;
   int off = 0;
   int falsely_off = 0;
   for (int at = 0; at < rules; ++at) {
     off += Simulated(0.2, 0.6, 0.2, 400, at).trials_until_off > 0 ? 1 : 0;
-    falsely_off += Simulated(0.4, 0.4, 0.2, 2'000, 10'000 + at).trials_until_off > 0 ? 1 : 0;
+    falsely_off += Simulated(0.4, 0.4, 0.2, 1'000, 10'000 + at).trials_until_off > 0 ? 1 : 0;
   }
   EXPECT_GE(off, rules * 0.95);
   EXPECT_LE(falsely_off, rules * 0.05);
