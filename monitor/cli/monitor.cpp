@@ -386,9 +386,8 @@ void Monitor::State::start_recovery(const Settings& settings,
       *store_thread, LookKeeper::Options{.looks = looks, .asks_git = asks_git, .log = log});
   if (recovery->rules().empty()) return;
   recovery_steps = std::make_unique<RecoverySteps>(
-      *store_thread,
-      RecoverySteps::Options{
-          .recovery = recovery, .looks = looks, .asks_git = asks_git, .log = log});
+      *store_thread, RecoverySteps::Options{
+                         .recovery = recovery, .looks = looks, .asks_git = asks_git, .log = log});
 }
 
 Result<void> Monitor::State::start_checks(const Settings& settings) {
