@@ -2,9 +2,6 @@
 // only if the monitor found the agent's process itself: a report alone makes it read nothing.
 #include "api/look_keeper.h"
 
-#include <poll.h>
-#include <sys/eventfd.h>
-
 #include <algorithm>
 #include <future>
 #include <map>
@@ -12,7 +9,7 @@
 #include <utility>
 
 #include "api/session_facts.h"
-#include "files/open_file.h"
+#include "core/rounds.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -95,17 +92,9 @@ struct LookKeeper::State {
   }
 
   void work(const std::stop_token& stop) {
-    const OpenFile stopped(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    const std::stop_callback wake(stop, [&] { eventfd_write(stopped.fd(), 1); });
-    while (!stop.stop_requested()) {
-      try {
-        look(stop);
-      } catch (const std::exception&) {
-        options.log("looks: no memory or no thread; the next look is in some seconds");
-      }
-      pollfd waits{.fd = stopped.fd(), .events = POLLIN, .revents = 0};
-      (void)poll(&waits, 1, static_cast<int>(options.look_every.count()));
-    }
+    look_in_rounds(
+        stop, options.look_every, [&] { look(stop); },
+        [&] { options.log("looks: no memory or no thread; the next look is in some seconds"); });
   }
 };
 

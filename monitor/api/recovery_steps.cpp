@@ -5,8 +5,6 @@
 #include "api/recovery_steps.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,6 +20,7 @@
 #include "api/session_facts.h"
 #include "core/command_end.h"
 #include "core/recovery_act.h"
+#include "core/rounds.h"
 #include "core/scratch_folder.h"
 #include "core/session_label.h"
 #include "core/time_limit.h"
@@ -345,19 +344,10 @@ struct RecoverySteps::State {
     }
   }
 
-  /// A test gives this process a faster clock, which `poll` follows and a condition does not.
   void work(const std::stop_token& stop) {
-    const OpenFile stopped(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    const std::stop_callback wake(stop, [&] { eventfd_write(stopped.fd(), 1); });
-    while (!stop.stop_requested()) {
-      try {
-        look(stop);
-      } catch (const std::exception&) {
-        options.log("recovery: no memory or no thread; the next look is in some seconds");
-      }
-      pollfd waits{.fd = stopped.fd(), .events = POLLIN, .revents = 0};
-      (void)poll(&waits, 1, static_cast<int>(options.look_every.count()));
-    }
+    look_in_rounds(
+        stop, options.look_every, [&] { look(stop); },
+        [&] { options.log("recovery: no memory or no thread; the next look is in some seconds"); });
   }
 };
 

@@ -17,7 +17,7 @@ namespace watchdog::monitor {
 
 /// One look of a session, or none. A plain value.
 struct KeptLook {
-  std::string moment{};  ///< `looping-17`; empty: there is none.
+  std::string moment{};  ///< `looping-17`; empty: the session has no look.
   std::string text{};
 };
 

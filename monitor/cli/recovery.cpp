@@ -45,7 +45,7 @@ void print_rules(const json& recovery) {
   print(table.text(terminal_width()));
 }
 
-/// `12 of 30 (25 to 58 %)`; `–`: there is none.
+/// `12 of 30 (25 to 58 %)`; `–`: no trial ended.
 std::string arm_text(const json& arm) {
   const auto percent = [&](const char* name) {
     return std::to_string(std::lround(arm.value(name, 0.0) * 100));

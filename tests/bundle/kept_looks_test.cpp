@@ -44,7 +44,7 @@ TEST_F(KeptLooksTest, the_newest_look_of_a_session_replaces_its_earlier_one) {
 TEST_F(KeptLooksTest, a_look_is_cut_and_a_draft_of_a_crash_is_replaced) {
   ASSERT_TRUE(looks.keep("s", "dead-4", "one"));
   std::ofstream(folder / "s~dead-5.txt.new") << "half";
-  EXPECT_EQ(looks.moments().size(), 1U) << "a draft is no look";
+  EXPECT_EQ(looks.moments().size(), 1U) << "it does not list a draft";
   ASSERT_TRUE(looks.keep("s", "dead-5", std::string(KeptLooks::bytes_max + 1, 'x')));
   EXPECT_EQ(looks.look("s").text.size(), KeptLooks::bytes_max);
   EXPECT_EQ(files(), std::vector<std::string>{"s~dead-5.txt"});

@@ -181,7 +181,8 @@ TEST(RecoveryTrials, the_report_finds_the_truth) {
     covered += without.low <= 0.16 && 0.16 <= without.high ? 1 : 0;
     EXPECT_EQ(simulated.trials_until_off, 0) << "it helps";
   }
-  EXPECT_GE(covered, 2 * rules * 0.92) << "an interval of 95 % has the truth so often";
+  EXPECT_GE(covered, 2 * rules * 0.92)
+      << "95 of 100 intervals must contain the true share, less the chance of so few rules";
 }
 
 TEST(RecoveryTrials, a_rule_that_harms_is_off_soon_and_one_that_does_nothing_stays) {

@@ -240,7 +240,7 @@ def resumed(stage):
 
 
 def compacted(stage):
-    """The conversation becomes too long, and its program shortens it: that is no trouble, and counts once."""
+    """The conversation becomes too long, and its program shortens it. The session goes on, and the compaction counts once."""
     stage.exits()
     stage.never(TROUBLE)
     found = stage.becomes(RESTING)
