@@ -1,5 +1,5 @@
-# embed_files(TARGET FILE...): puts the files into the target as api/assets.h has them, under the last
-# part of their names, as they are and compressed.
+# embed_files(TARGET FILE...): puts the files into the target, compressed, as api/assets.h has them, under the last part
+# of their names.
 function(embed_files target)
   set(out ${CMAKE_CURRENT_BINARY_DIR}/embedded)
   file(MAKE_DIRECTORY ${out})
@@ -9,13 +9,10 @@ function(embed_files target)
     get_filename_component(name ${path} NAME)
     add_custom_command(OUTPUT ${out}/${name}.gz COMMAND gzip -9nc ${file} > ${out}/${name}.gz
                        DEPENDS ${file} VERBATIM)
-    list(APPEND parts ${file} ${out}/${name}.gz)
-    string(APPEND pieces
-           "embedded_${number}: .incbin \"${file}\"\nembedded_${number}_gzip: .incbin \"${out}/${name}.gz\"\nembedded_${number}_end:\n")
-    string(APPEND symbols
-           "extern const char embedded_${number}[], embedded_${number}_gzip[], embedded_${number}_end[];\n")
-    string(APPEND rows
-           "    {\"${name}\", {embedded_${number}, embedded_${number}_gzip}, {embedded_${number}_gzip, embedded_${number}_end}},\n")
+    list(APPEND parts ${out}/${name}.gz)
+    string(APPEND pieces "embedded_${number}: .incbin \"${out}/${name}.gz\"\nembedded_${number}_end:\n")
+    string(APPEND symbols "extern const char embedded_${number}[], embedded_${number}_end[];\n")
+    string(APPEND rows "    {\"${name}\", {embedded_${number}, embedded_${number}_end}},\n")
     math(EXPR number "${number} + 1")
   endforeach()
   file(CONFIGURE OUTPUT ${out}/embedded_files.cpp @ONLY CONTENT [[
@@ -28,8 +25,8 @@ asm(R"(.section .rodata
 extern "C" {
 @symbols@}
 
-std::span<const watchdog::monitor::EmbeddedFile> watchdog::monitor::embedded_files() {
-  static const std::array<EmbeddedFile, @number@> files{{
+std::span<const watchdog::monitor::PackedFile> watchdog::monitor::packed_files() {
+  static const std::array<PackedFile, @number@> files{{
 @rows@  }};
   return files;
 }

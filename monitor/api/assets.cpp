@@ -5,11 +5,22 @@
 #include <cstdint>
 #include <utility>
 
+#include "ingest/gzip.h"
+
 namespace watchdog::monitor {
 namespace {
 
 constexpr std::string_view folder = "/assets/";
 constexpr std::string_view for_ever = "public, max-age=31536000, immutable";
+
+constexpr std::size_t file_bytes_max = 4'000'000;  // the build's own files: they are far smaller
+
+std::vector<EmbeddedFile> unpacked_files() {
+  std::vector<EmbeddedFile> files;
+  for (const auto& [name, gzipped] : packed_files())
+    files.push_back({name, inflated(gzipped, file_bytes_max).value(), gzipped});
+  return files;
+}
 
 std::string place_of_all() {
   std::uint64_t hash = 14'695'981'039'346'656'037U;  // FNV-1a
@@ -79,6 +90,11 @@ std::optional<Response> embedded_file(std::string_view name, const Request& requ
 
 }  // namespace
 
+std::span<const EmbeddedFile> embedded_files() {
+  static const std::vector<EmbeddedFile> files = unpacked_files();
+  return files;
+}
+
 const std::string& assets_path() {
   static const std::string path = place_of_all();
   return path;
@@ -91,10 +107,11 @@ std::vector<std::string_view> modules_of(std::vector<std::string_view> entries) 
   for (std::size_t at = 0; at < found.size(); ++at) {
     const auto file = std::ranges::find(files, found[at], &EmbeddedFile::name);
     if (file == files.end()) continue;
-    for (auto from = file->content.find(from_here); from != std::string_view::npos;
-         from = file->content.find(from_here, from)) {
+    const std::string_view text = file->content;
+    for (auto from = text.find(from_here); from != std::string_view::npos;
+         from = text.find(from_here, from)) {
       from += from_here.size();
-      const auto name = file->content.substr(from, file->content.find(end, from) - from);
+      const auto name = text.substr(from, text.find(end, from) - from);
       if (std::ranges::find(found, name) == found.end()) found.push_back(name);
     }
   }

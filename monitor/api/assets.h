@@ -13,14 +13,23 @@
 
 namespace watchdog::monitor {
 
-/// A file as it was when the program was built. A plain value.
-struct EmbeddedFile {
+/// A file as the program contains it. A plain value.
+struct PackedFile {
   std::string_view name;
-  std::string_view content;
   std::string_view gzipped;
 };
 
 /// All of them; the build writes this function.
+[[nodiscard]] std::span<const PackedFile> packed_files();
+
+/// A file as it was when the program was built. `content` is valid as long as the program runs.
+struct EmbeddedFile {
+  std::string_view name;
+  std::string content;
+  std::string_view gzipped;
+};
+
+/// All of them. The first call unpacks them. Thread-safe.
 [[nodiscard]] std::span<const EmbeddedFile> embedded_files();
 
 /// Returns the path of the files, for example `/assets/0123456789abcdef`. It changes with each of
