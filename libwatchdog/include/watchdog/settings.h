@@ -189,6 +189,35 @@ struct ProxyUpstream {
   std::filesystem::path api_key_file{};  ///< Key for questions to the server about its state.
 };
 
+/// Whose tokens and cost a budget of the proxy counts together.
+enum class BudgetScope : std::uint8_t {
+  session,  ///< Each session has the whole budget.
+  label,    ///< Sessions with the same value of a label share it.
+  day       ///< All sessions share it, from midnight to midnight in the monitor's time zone.
+};
+
+template <>
+struct Names<BudgetScope> {
+  static constexpr std::string_view all[] = {"session", "label", "day"};
+};
+
+/// `[proxy.budgets.NAME]`: a limit for agents that nobody changes. A plain value.
+struct ProxyBudget {
+  BudgetScope per = BudgetScope::session;  ///< See BudgetScope.
+  std::string label{};                     ///< The name of the label; only of `label`.
+  std::optional<std::int64_t> tokens{};    ///< Of prompts and answers; empty: not limited.
+  std::optional<double> cost{};            ///< By the prices; empty: not limited.
+  bool refuse = false;                     ///< True: the next request after the limit is refused.
+};
+
+/// `[proxy.prices.NAME]`: what some models cost, in the owner's currency. A plain value.
+struct ModelPrice {
+  std::vector<std::string> models{};           ///< Names; `*` matches any text.
+  double input_per_million = 0;                ///< Of a million tokens of prompts,
+  std::optional<double> cached_per_million{};  ///< of those that the server had; empty: as input,
+  double output_per_million = 0;               ///< and of answers.
+};
+
 /// `[proxy]`. A plain value.
 struct ProxySettings {
   std::string upstream{};      ///< URL of the server for all other requests; empty: no proxy.
@@ -210,6 +239,8 @@ struct ProxySettings {
   std::filesystem::path api_key_file{};        ///< Key for questions to the server about its state.
   std::vector<std::string> allowed_origins{};  ///< Of pages that may use the proxy.
   std::map<std::string, ProxyUpstream> upstreams{};  ///< By name.
+  std::map<std::string, ProxyBudget> budgets{};      ///< By name.
+  std::map<std::string, ModelPrice> prices{};        ///< By name.
 };
 
 /// The confirmed states on which a rule may act. Nothing acts on a suspicion, a wait or a time.
@@ -263,6 +294,9 @@ struct RecoverySettings {
   std::map<std::string, RecoveryRule> rules{};
   /// Bundles of evidence name the files that git says have changed.
   bool bundle_git = true;
+  /// The program and its arguments that look at a model server on this machine, once each time that
+  /// it hangs; no shell. `{pid}` is the server's process. Empty: none.
+  std::vector<std::string> diagnose{};
 };
 
 /// All settings. A plain value.

@@ -301,6 +301,7 @@ class ConfigurationLoader {
       add(own.where.empty() ? highest("alerts.") : own, fault.key, std::move(fault.message));
     }
     check_upstreams(settings.proxy);
+    check_budgets(settings.proxy);
     check_rules(settings.recovery);
     if (const auto allowed = check_database_url(settings.monitor.db); !allowed)
       add(source_of("monitor.db"), "monitor.db", "monitor.db: " + allowed.error().message);
@@ -322,6 +323,25 @@ class ConfigurationLoader {
       add(highest("proxy.upstreams."), "proxy.upstream",
           "proxy.upstream is missing: the server of all requests that none of proxy.upstreams "
           "gets");
+    }
+  }
+
+  void check_budgets(const ProxySettings& proxy) {
+    for (const auto& [name, budget] : proxy.budgets) {
+      const auto key = key_text({"proxy", "budgets", name});
+      const auto refuse = [&](const std::string& why) { add(highest(key + "."), key, key + why); };
+      if (!is_plain_name(name)) refuse(": a budget's name is 1 to 64 letters, digits, _ and -");
+      if (!budget.tokens && !budget.cost) refuse(" has no limit; set tokens, cost or both");
+      if ((budget.per == BudgetScope::label) == budget.label.empty())
+        refuse(budget.label.empty() ? ".label is missing: which label is counted?"
+                                    : ".label is set; only per = \"label\" reads it");
+      if (budget.cost && proxy.prices.empty())
+        refuse(".cost needs prices; add a table [proxy.prices.NAME]");
+    }
+    for (const auto& [name, price] : proxy.prices) {
+      const auto key = key_text({"proxy", "prices", name});
+      if (price.models.empty())
+        add(highest(key + "."), key, key + ".models is missing: which models cost that?");
     }
   }
 

@@ -27,13 +27,14 @@ struct SecondsField {
   Millis* time;
 };
 
-using Field = std::variant<bool*, int*, std::uint16_t*, std::int64_t*, double*, std::string*,
-                           std::filesystem::path*, Millis*, std::optional<std::int64_t>*,
-                           std::optional<double>*, std::optional<Millis>*, OnConfirmedStuck*,
-                           Migration*, ChannelType*, AlertFormat*, std::vector<std::string>*,
-                           AlertContent*, std::vector<AlertCause>*, BudgetVisibility*,
-                           DeadlineProfile*, LogFormat*, KeepAliveMode*, HungAnswer*,
-                           std::vector<RecoveryState>*, RecoveryStep*, SecondsField, PolicyField>;
+using Field =
+    std::variant<bool*, int*, std::uint16_t*, std::int64_t*, double*, std::string*,
+                 std::filesystem::path*, Millis*, std::optional<std::int64_t>*,
+                 std::optional<double>*, std::optional<Millis>*, OnConfirmedStuck*, Migration*,
+                 ChannelType*, AlertFormat*, std::vector<std::string>*, AlertContent*,
+                 std::vector<AlertCause>*, BudgetVisibility*, DeadlineProfile*, LogFormat*,
+                 KeepAliveMode*, HungAnswer*, std::vector<RecoveryState>*, RecoveryStep*,
+                 BudgetScope*, SecondsField, PolicyField>;
 
 /// The form of a text, besides UTF-8 without control characters.
 enum class Shape : std::uint8_t { text, url, pattern };

@@ -37,6 +37,16 @@ Field at_upstream(Settings& settings, const KeyPath& path) {
 }
 
 template <auto Member>
+Field proxy_budget(Settings& settings, const KeyPath& path) {
+  return &(settings.proxy.budgets[path.at(2)].*Member);
+}
+
+template <auto Member>
+Field price(Settings& settings, const KeyPath& path) {
+  return &(settings.proxy.prices[path.at(2)].*Member);
+}
+
+template <auto Member>
 Field rule(Settings& settings, const KeyPath& path) {
   return &(settings.recovery.rules[path.at(2)].*Member);
 }
@@ -356,6 +366,12 @@ constexpr std::array rows_in_order{
         {},
         "Name the files that git says have changed in a session's evidence bundle, without their "
         "contents."},
+    Row{"recovery.diagnose",
+        at<&Settings::recovery, &RecoverySettings::diagnose>,
+        {},
+        "Program and its arguments, without a shell, to run once when a model server on this "
+        "machine hangs, for example [\"py-spy\", \"dump\", \"--pid\", \"{pid}\"]. Bundles contain "
+        "what it prints."},
 
     Row{"monitor.db",
         at<&Settings::monitor, &MonitorSettings::db>,
@@ -512,6 +528,45 @@ constexpr std::array rows_in_order{
         at_upstream<&ProxyUpstream::api_key_file>,
         {},
         "The same as proxy.api_key_file."},
+    Row{"proxy.budgets.*.per",
+        proxy_budget<&ProxyBudget::per>,
+        {},
+        "Whose tokens and cost are counted together: of each session, of sessions with the same "
+        "value of a label, or of a day."},
+    Row{"proxy.budgets.*.label",
+        proxy_budget<&ProxyBudget::label>,
+        {},
+        "Of per = label: the label's name, such as model or client."},
+    Row{"proxy.budgets.*.tokens",
+        proxy_budget<&ProxyBudget::tokens>,
+        {1, static_cast<double>(budget_max)},
+        "Tokens of prompts and answers, also of prompts that the server had cached."},
+    Row{"proxy.budgets.*.cost",
+        proxy_budget<&ProxyBudget::cost>,
+        {0.000'001, 1e9},
+        "Cost by the tables of proxy.prices, in their currency."},
+    Row{"proxy.budgets.*.refuse",
+        proxy_budget<&ProxyBudget::refuse>,
+        {},
+        "Refuse the next request when the budget is used up, with an error in the client's own "
+        "form."},
+    Row{"proxy.prices.*.models",
+        price<&ModelPrice::models>,
+        {},
+        "Names of the models that the prices are for; a * stands for any characters."},
+    Row{"proxy.prices.*.input_per_million",
+        price<&ModelPrice::input_per_million>,
+        {0, 1e6},
+        "Price of a million tokens of prompts."},
+    Row{"proxy.prices.*.cached_per_million",
+        price<&ModelPrice::cached_per_million>,
+        {0, 1e6},
+        "Price of a million tokens of prompts that the server had cached; without it, that of "
+        "others."},
+    Row{"proxy.prices.*.output_per_million",
+        price<&ModelPrice::output_per_million>,
+        {0, 1e6},
+        "Price of a million tokens of answers."},
 };
 
 }  // namespace

@@ -74,6 +74,21 @@ constexpr std::string_view upstreams =
     "#     url = \"http://127.0.0.1:11434\"\n"
     "#     models = [\"qwen3:*\", \"nomic-embed-text\"]\n";
 
+/// And names of budgets and prices.
+constexpr std::string_view budgets =
+    "\n# Budgets of agents that use the proxy, with names that you choose. A notice comes at 70 "
+    "and "
+    "90 %.\n"
+    "#     [proxy.budgets.daily]\n"
+    "#     per = \"day\"\n"
+    "#     cost = 20.0\n"
+    "#     refuse = true    # the next request after the limit is refused\n"
+    "#     [proxy.prices.large]    # of a million tokens, in your currency\n"
+    "#     models = [\"claude-opus-*\"]\n"
+    "#     input_per_million = 15.0\n"
+    "#     cached_per_million = 1.5\n"
+    "#     output_per_million = 75.0\n";
+
 /// And names of rules.
 constexpr std::string_view rules =
     "\n# What the monitor does by itself when a session is looping or stuck. You choose the names. "
@@ -131,7 +146,7 @@ std::string sample_configuration() {
     if (setting.key != "model.api_key")
       text += "#" + name + " = " + (setting.text.empty() ? "…" : setting.text) + "\n";
   }
-  if (section == "proxy") text += upstreams;
+  if (section == "proxy") text.append(upstreams).append(budgets);
   return text;
 }
 

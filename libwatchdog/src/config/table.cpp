@@ -44,6 +44,10 @@ std::vector<std::string> names_for(const Row& row, const Settings& settings) {
     for (const auto& [name, channel] : settings.alerts.channels) names.push_back(name);
   } else if (row.key.starts_with("proxy.upstreams.")) {
     for (const auto& [name, upstream] : settings.proxy.upstreams) names.push_back(name);
+  } else if (row.key.starts_with("proxy.budgets.")) {
+    for (const auto& [name, budget] : settings.proxy.budgets) names.push_back(name);
+  } else if (row.key.starts_with("proxy.prices.")) {
+    for (const auto& [name, price] : settings.proxy.prices) names.push_back(name);
   } else if (row.key.starts_with("recovery.rules.")) {
     for (const auto& [name, rule] : settings.recovery.rules) names.push_back(name);
   } else if (row.key.starts_with("tools.timeouts.")) {
