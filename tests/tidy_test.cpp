@@ -104,6 +104,7 @@ const Set shared_with_monitor = {
     "text/time_left.h",
     "text/typed.h",
     "text/utf8.h",
+    "text/wildcard.h",
     "wait/account.h",
     "workspace/line_diff.h",
 };

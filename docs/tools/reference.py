@@ -208,7 +208,7 @@ Six sections take names that you choose.
 |---|---|
 | `[alerts.channels.NAME]` | a channel for [alerts](../how-to/alerts.md): `type`, `format`, `url`, `url_file`, `to`, `from`, `command`, `secret_file`, `ca_file` |
 | `[proxy.upstreams.NAME]` | a further model server: `url`, `models`, `api_key_file` |
-| `[proxy.budgets.NAME]` | a [budget](../how-to/limit-tokens-and-cost.md) of agents that use the proxy: `per`, `label`, `tokens`, `cost`, `refuse` |
+| `[proxy.budgets.NAME]` | a [budget](../how-to/limit-tokens-and-cost.md) of agents that use the proxy: `per`, `tokens`, `cost`, `refuse` |
 | `[proxy.prices.NAME]` | what some models cost: `models`, `input_per_million`, `cached_per_million`, `output_per_million` |
 | `[recovery.rules.NAME]` | a rule that [acts on looping agents](../how-to/let-the-monitor-act.md): `on`, `step`, `agent`, `label`, `command`, `at_most`, `dry_run`, `hold_out` |
 | `[policy.tools.NAME]` | how calls of one tool count in the search for repetition: `use`, `identity` |

@@ -190,9 +190,8 @@ bool is_random(std::string_view secret) {
   constexpr std::size_t different_min = 10;
   const bool is_hex = std::ranges::all_of(
       secret, [](unsigned char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-  const std::set<char> different(secret.begin(), secret.end());
-  return is_hex && secret.size() == std::size_t{2} * SHA256_DIGEST_LENGTH &&
-         different.size() >= different_min;
+  if (!is_hex || secret.size() != std::size_t{2} * SHA256_DIGEST_LENGTH) return false;
+  return std::set<char>(secret.begin(), secret.end()).size() >= different_min;
 }
 
 std::uint64_t short_digest(std::string_view text) {

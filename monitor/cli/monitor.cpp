@@ -367,7 +367,7 @@ Result<void> Monitor::State::start_proxy(const Settings& settings,
                                                               const std::string& guess) {
              return traces->session_of(trace, guess);
            }},
-      guesses);
+      Spending::file_of(database_of(settings)), guesses);
   if (!started) return started.error();
   through = std::move(*started);
   return {};

@@ -49,19 +49,36 @@ Result<std::vector<Upstream>> upstreams_in(const ProxySettings& settings,
   return upstreams;
 }
 
-/// Returns the cancel of a request's session, if any. Without cancelled sessions, which is nearly
-/// always, the request is not read for that.
-std::optional<CancelRequest> cancel_of(const ExchangeBegan& began,
-                                       const CancelledSessions& cancelled,
-                                       const ObservationWriter& observation_writer,
-                                       const TraceOwner& session_of_trace) {
-  if (!cancelled.any()) return std::nullopt;
-  const auto request = model_request_of(began);
-  const auto from = attribution_of(
-      began, request ? &*request : nullptr,
-      [&](std::string_view answer) { return observation_writer.owner_of(answer); },
-      session_of_trace);
-  return cancelled.find(from.session);
+/// What a request shows of its session, for the proxy's thread.
+class RequestReader {
+ public:
+  RequestReader(const ObservationWriter& writer, TraceOwner session_of_trace)
+      : writer_(writer), session_of_trace_(std::move(session_of_trace)) {}
+
+  [[nodiscard]] Spender spender(const ExchangeBegan& began) const {
+    const auto request = model_request_of(began);
+    const auto from = attribution_of(
+        began, request ? &*request : nullptr,
+        [this](std::string_view answer) { return writer_.owner_of(answer); }, session_of_trace_);
+    return spender_of(began, from, request ? request->model : std::string());
+  }
+
+ private:
+  const ObservationWriter& writer_;
+  TraceOwner session_of_trace_;
+};
+
+/// The budgets with the counts of earlier processes; null: the owner set none. Without readable
+/// counts they begin again.
+std::shared_ptr<Spending> spending_of(const ProxySettings& settings,
+                                      const std::filesystem::path& file) {
+  if (settings.budgets.empty()) return nullptr;
+  auto spending = std::make_shared<Spending>(
+      Spending::Options{.budgets = settings.budgets, .prices = settings.prices, .file = file});
+  if (const auto loaded = spending->load(); !loaded)
+    spdlog::warn("budgets begin again, because their counts cannot be read: {}",
+                 loaded.error().message);
+  return spending;
 }
 
 /// Warns once of each API that passes unread: without a session's name nothing else shows it.
@@ -86,7 +103,8 @@ PassThrough::~PassThrough() {
 
 Result<std::unique_ptr<PassThrough>> PassThrough::start(
     const Settings& settings, AccessPolicy access_policy, const CancelledSessions& cancelled,
-    ObservationWriter::Options observation_writer, std::shared_ptr<GuessLimits> guesses) {
+    ObservationWriter::Options observation_writer, const std::filesystem::path& spending_file,
+    std::shared_ptr<GuessLimits> guesses) {
   auto upstreams = upstreams_in(settings.proxy, settings.model.ca_file);
   if (!upstreams) return upstreams.error();
   auto tls = tls_files(settings.monitor);
@@ -95,7 +113,12 @@ Result<std::unique_ptr<PassThrough>> PassThrough::start(
   made->access_ = std::make_unique<Access>(
       std::move(access_policy), settings.monitor.requests_per_second_max, std::move(guesses));
   const auto session_of_trace = observation_writer.session_of_trace;
+  const auto spending = spending_of(settings.proxy, spending_file);
+  observation_writer.spending = spending;
+  observation_writer.warn = [](const std::string& text) { spdlog::warn("{}", text); };
   made->observation_writer_ = std::make_unique<ObservationWriter>(std::move(observation_writer));
+  const auto reader =
+      std::make_shared<const RequestReader>(*made->observation_writer_, session_of_trace);
   auto proxy = Proxy::start(
       {.address = settings.monitor.bind,
        .port = settings.proxy.port,
@@ -107,11 +130,17 @@ Result<std::unique_ptr<PassThrough>> PassThrough::start(
          if (auto refusal = access->refuse(request)) return refusal;
          return access->refuse(request, access->caller(request), Scope::report);
        },
-       .cancelled =
-           [observation_writer = made->observation_writer_.get(), session_of_trace,
-            &cancelled](const ExchangeBegan& began) {
-             return cancel_of(began, cancelled, *observation_writer, session_of_trace);
-           },
+       // Without cancelled sessions, which is nearly always, a request is not read for that.
+       .cancelled = [reader,
+                     &cancelled](const ExchangeBegan& began) -> std::optional<CancelRequest> {
+         if (!cancelled.any()) return std::nullopt;
+         return cancelled.find(reader->spender(began).session);
+       },
+       .over_budget = [reader,
+                       spending](const ExchangeBegan& began) -> std::optional<SpendingRefusal> {
+         if (!spending || !spending->may_refuse()) return std::nullopt;
+         return spending->refusal(reader->spender(began), system_clock().wall());
+       },
        .client_of = [owners = std::make_shared<SocketOwners>()](
                         const ClientConnection& client) -> std::optional<ProcessFacts> {
          const auto owner = owners->find(client);

@@ -2,6 +2,7 @@
 /// A proxy and its observation writer, made from the settings.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,11 +20,11 @@ namespace watchdog::monitor {
 class PassThrough {
  public:
   /// `access_policy` is the access policy; requests of sessions in `cancelled` (which must outlive
-  /// this) are denied. `guesses`: see Access. Errors: `invalid` (settings, files), `unavailable`
-  /// (the port).
+  /// this) are denied. `spending_file`: of the budgets' counts. `guesses`: see Access. Errors:
+  /// `invalid` (settings, files), `unavailable` (the port).
   [[nodiscard]] static Result<std::unique_ptr<PassThrough>> start(
       const Settings& settings, AccessPolicy access_policy, const CancelledSessions& cancelled,
-      ObservationWriter::Options observation_writer,
+      ObservationWriter::Options observation_writer, const std::filesystem::path& spending_file,
       std::shared_ptr<GuessLimits> guesses = nullptr);
   ~PassThrough();
   PassThrough(const PassThrough&) = delete;

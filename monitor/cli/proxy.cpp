@@ -20,8 +20,10 @@
 #include "cli/pass_through.h"
 #include "codec/json.h"
 #include "facts/ids.h"
+#include "files/durable_file.h"
 #include "http/event_loop.h"
 #include "privacy/redaction.h"
+#include "store/server.h"
 #include "terminal/output.h"
 
 namespace watchdog::monitor {
@@ -118,6 +120,14 @@ class BatchSender {
 
 }  // namespace
 
+/// One for each port: what passes through another proxy is counted there.
+static std::filesystem::path spending_file_of(const ProxyOptions& options) {
+  if (!options.endpoint.database.empty()) return Spending::file_of(options.endpoint.database);
+  const auto folder = folder_beside(default_database());
+  if (!options.settings.proxy.budgets.empty()) (void)make_folders(folder, 0700);  // a save says why
+  return folder / ("proxy-" + std::to_string(options.settings.proxy.port) + "-spending");
+}
+
 static int proxy(const ProxyOptions& options) {
   log_as(options.settings.monitor.log_format);
   if (options.settings.proxy.upstream.empty()) {
@@ -136,7 +146,8 @@ static int proxy(const ProxyOptions& options) {
   BatchSender sender(std::move(*endpoint), cancelled);
   auto through =
       PassThrough::start(options.settings, *access_policy, cancelled,
-                         {.keep = [&](std::vector<Batch>& batches) { sender.keep(batches); }});
+                         {.keep = [&](std::vector<Batch>& batches) { sender.keep(batches); }},
+                         spending_file_of(options));
   if (!through) {
     spdlog::error(through.error().message);
     return through.error().code == ErrorCode::invalid ? exit_refused : exit_failed;

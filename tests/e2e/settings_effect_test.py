@@ -3,7 +3,7 @@
 
 Usage: settings_effect_test.py MONITOR EXAMPLE_AGENT TASK_AGENT [KEY…]
 
-The probes are in `settings_of_agents.py`, `settings_of_monitors.py` and `settings_of_recovery.py`, each beside its key. A new setting needs one.
+The probes are in `settings_of_agents.py`, `settings_of_budgets.py`, `settings_of_monitors.py` and `settings_of_recovery.py`, each beside its key. A new setting needs one.
 """
 
 import collections
@@ -18,7 +18,8 @@ import time
 import unittest
 
 from settings_trial import DEFAULT, FILE, PROBES, Trial
-import settings_of_agents  # It fills the table, as the next two do.
+import settings_of_agents  # It fills the table, as the next three do.
+import settings_of_budgets
 import settings_of_monitors
 import settings_of_recovery
 
@@ -37,7 +38,7 @@ def table():
     with contextlib.ExitStack() as stack:
         trial = Trial("", DEFAULT, stack)
         named = {key: name_in(key) for key in keys if "*" in key}
-        some = {"url": "http://127.0.0.1:1", "use": "poll", "models": ["m"], "max_steps": 1, "at_most": 1, "*": 1,
+        some = {"url": "http://127.0.0.1:1", "use": "poll", "models": ["m"], "max_steps": 1, "at_most": 1, "tokens": 1, "*": 1,
                 "recovery.rules.*.step": "command", "recovery.rules.*.command": ["true"]}
         trial.base["proxy.upstream"] = some["url"]
         for key, full in named.items():

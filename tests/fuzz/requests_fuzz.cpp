@@ -8,6 +8,7 @@
 #include "fuzz/fuzz.h"
 #include "net/url.h"
 #include "proxy/connection/message_head.h"
+#include "text/wildcard.h"
 
 using namespace watchdog;
 using namespace watchdog::monitor;
@@ -29,7 +30,7 @@ void try_input(std::string_view text) {
   const auto prefix = prefix_in(text);
   FUZZ_REQUIRE(prefix.target.empty() || prefix.target[0] == '/' || prefix.target == text);
   const auto split = text.size() / 2;
-  (void)matches_model(text.substr(0, split), text.substr(split));
+  (void)matches_wildcard(text.substr(0, split), text.substr(split));
   const auto tokens = tokens_from(text);
   if (!tokens) {
     FUZZ_REQUIRE(!tokens.error().message.empty());

@@ -189,25 +189,29 @@ struct ProxyUpstream {
   std::filesystem::path api_key_file{};  ///< Key for questions to the server about its state.
 };
 
-/// Whose tokens and cost a budget of the proxy counts together.
+/// Whose tokens and cost a budget of the proxy counts together. The proxy knows of a session what
+/// its requests show, and no labels that other sources gave it.
 enum class BudgetScope : std::uint8_t {
   session,  ///< Each session has the whole budget.
-  label,    ///< Sessions with the same value of a label share it.
-  day       ///< All sessions share it, from midnight to midnight in the monitor's time zone.
+  agent,    ///< Sessions of agents of the same name share it, and likewise
+  client,   ///< those whose requests come from the same program,
+  model,    ///< and requests to the same model
+  server,   ///< or to the same model server.
+  day       ///< All share it, from midnight to midnight in the monitor's time zone.
 };
 
 template <>
 struct Names<BudgetScope> {
-  static constexpr std::string_view all[] = {"session", "label", "day"};
+  static constexpr std::string_view all[] = {"session", "agent",  "client",
+                                             "model",   "server", "day"};
 };
 
 /// `[proxy.budgets.NAME]`: a limit for agents that nobody changes. A plain value.
 struct ProxyBudget {
   BudgetScope per = BudgetScope::session;  ///< See BudgetScope.
-  std::string label{};                     ///< The name of the label; only of `label`.
   std::optional<std::int64_t> tokens{};    ///< Of prompts and answers; empty: not limited.
   std::optional<double> cost{};            ///< By the prices; empty: not limited.
-  bool refuse = false;                     ///< True: the next request after the limit is refused.
+  bool refuse = false;                     ///< True: requests after the limit are refused.
 };
 
 /// `[proxy.prices.NAME]`: what some models cost, in the owner's currency. A plain value.

@@ -332,9 +332,6 @@ class ConfigurationLoader {
       const auto refuse = [&](const std::string& why) { add(highest(key + "."), key, key + why); };
       if (!is_plain_name(name)) refuse(": a budget's name is 1 to 64 letters, digits, _ and -");
       if (!budget.tokens && !budget.cost) refuse(" has no limit; set tokens, cost or both");
-      if ((budget.per == BudgetScope::label) == budget.label.empty())
-        refuse(budget.label.empty() ? ".label is missing: which label is counted?"
-                                    : ".label is set; only per = \"label\" reads it");
       if (budget.cost && proxy.prices.empty())
         refuse(".cost needs prices; add a table [proxy.prices.NAME]");
     }

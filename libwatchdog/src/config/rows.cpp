@@ -531,12 +531,8 @@ constexpr std::array rows_in_order{
     Row{"proxy.budgets.*.per",
         proxy_budget<&ProxyBudget::per>,
         {},
-        "Whose tokens and cost are counted together: of each session, of sessions with the same "
-        "value of a label, or of a day."},
-    Row{"proxy.budgets.*.label",
-        proxy_budget<&ProxyBudget::label>,
-        {},
-        "Of per = label: the label's name, such as model or client."},
+        "Whose tokens and cost are counted together: those of each session, agent, client, model "
+        "or server, or of all in a day."},
     Row{"proxy.budgets.*.tokens",
         proxy_budget<&ProxyBudget::tokens>,
         {1, static_cast<double>(budget_max)},

@@ -40,6 +40,7 @@ class AnswerBuilder {
   /// Numbers outside 1 to 2³¹-2 change nothing. Each number replaces the one before.
   void count_prompt(std::optional<std::int64_t> tokens) { count(heard_.prompt_tokens, tokens); }
   void count_output(std::optional<std::int64_t> tokens) { count(heard_.output_tokens, tokens); }
+  void count_cached(std::optional<std::int64_t> tokens) { count(heard_.cached_tokens, tokens); }
   /// The largest count, of each of the two.
   void count_read(std::optional<std::int64_t> read, std::optional<std::int64_t> total);
   void complete() { heard_.complete = true; }

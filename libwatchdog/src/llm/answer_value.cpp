@@ -30,6 +30,7 @@ void read_numbers(const json& value, AnswerBuilder& answer) {
   if (const json* timings = object_member(value, "timings")) {  // llama.cpp
     answer.count_prompt(integer_member(*timings, "cache_n").value_or(0) % INT32_MAX +
                         integer_member(*timings, "prompt_n").value_or(0) % INT32_MAX);
+    answer.count_cached(integer_member(*timings, "cache_n"));
     answer.count_output(integer_member(*timings, "predicted_n"));
   }
   if (const json* usage = object_member(value, "usage")) {
@@ -41,6 +42,10 @@ void read_numbers(const json& value, AnswerBuilder& answer) {
     answer.count_prompt(integer_member(*usage, "prompt_tokens"));
     answer.count_output(integer_member(*usage, "output_tokens"));
     answer.count_output(integer_member(*usage, "completion_tokens"));
+    answer.count_cached(integer_member(*usage, "cache_read_input_tokens"));
+    for (const auto* details : {"prompt_tokens_details", "input_tokens_details"})
+      if (const json* of = object_member(*usage, details))
+        answer.count_cached(integer_member(*of, "cached_tokens"));
   }
 }
 
@@ -218,6 +223,7 @@ void read_gemini(const json& value, AnswerBuilder& answer) {
   answer.name(text_member(value, "responseId"), text_member(value, "modelVersion"));
   if (const json* usage = object_member(value, "usageMetadata")) {
     answer.count_prompt(integer_member(*usage, "promptTokenCount"));
+    answer.count_cached(integer_member(*usage, "cachedContentTokenCount"));
     answer.count_output(integer_member(*usage, "candidatesTokenCount").value_or(0) % INT32_MAX +
                         integer_member(*usage, "thoughtsTokenCount").value_or(0) % INT32_MAX);
   }

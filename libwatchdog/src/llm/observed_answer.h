@@ -22,6 +22,7 @@ struct ObservedAnswer {
   std::int64_t prompt_read = 0;    ///< Tokens of the prompt that were read, and
   std::int64_t prompt_tokens = 0;  ///< how many there are; 0: not reported.
   std::int64_t output_tokens = 0;  ///< Likewise.
+  std::int64_t cached_tokens = 0;  ///< Tokens of the prompt that the server had already.
   std::string finish_reason{};
   std::vector<ToolRequest>
       calls{};            ///< Complete ones, at the end of the answer. Without arguments: `{}`.

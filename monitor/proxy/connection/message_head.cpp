@@ -2,7 +2,6 @@
 // and all that a `Connection` header names. The framing is ours too; only an answer without a body
 // keeps its length, which is that of the body there would be. Headers that begin with X-Watchdog-
 // never reach the model's server. `prefix_in` takes /s/ and /t/ in either order, each once.
-// `matches_model` returns only to the newest star, so its time stays bounded.
 #include "proxy/connection/message_head.h"
 
 #include <algorithm>
@@ -216,27 +215,6 @@ std::uint64_t key_digest(const Headers& headers) noexcept {
     if (!value.empty()) return std::hash<std::string_view>{}(value) | 1U;
   }
   return 0;
-}
-
-bool matches_model(std::string_view pattern, std::string_view name) noexcept {
-  // The newest star takes one character more whenever what follows it does not fit.
-  std::size_t at = 0, in = 0, star = std::string_view::npos, retry = 0;
-  while (in < name.size()) {
-    if (at < pattern.size() && pattern[at] == '*') {
-      star = at++;
-      retry = in;
-    } else if (at < pattern.size() && pattern[at] == name[in]) {
-      ++at;
-      ++in;
-    } else if (star != std::string_view::npos) {
-      at = star + 1;
-      in = ++retry;
-    } else {
-      return false;
-    }
-  }
-  while (at < pattern.size() && pattern[at] == '*') ++at;
-  return at == pattern.size();
 }
 
 }  // namespace watchdog::monitor

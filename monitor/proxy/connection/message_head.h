@@ -65,7 +65,4 @@ void drop_page_permissions(Headers& headers);
 /// Returns a digest that differs for other credentials; 0: there are none. Not to be stored.
 [[nodiscard]] std::uint64_t key_digest(const Headers& headers) noexcept;
 
-/// Returns true if `name` matches the pattern, in which `*` matches any text.
-[[nodiscard]] bool matches_model(std::string_view pattern, std::string_view name) noexcept;
-
 }  // namespace watchdog::monitor

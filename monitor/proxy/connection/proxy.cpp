@@ -13,6 +13,7 @@
 #include "http/event_loop.h"
 #include "proxy/connection/message_head.h"
 #include "proxy/connection/proxy_state.h"
+#include "text/wildcard.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -184,7 +185,7 @@ ServerLink& Proxy::State::server_for(std::string_view model) {
     const auto& models = server.upstream.models;
     if (models.empty()) rest = &server;
     for (const auto& pattern : models) {
-      if (!model.empty() && matches_model(pattern, model)) return server;
+      if (!model.empty() && matches_wildcard(pattern, model)) return server;
     }
   }
   return rest != nullptr ? *rest : servers.front();

@@ -14,6 +14,7 @@
 #include "process/process_sample.h"
 #include "proxy/server/prober.h"
 #include "proxy/sessions/observation.h"
+#include "proxy/sessions/spending.h"
 #include "watchdog/result.h"
 #include "watchdog/settings.h"
 
@@ -36,7 +37,7 @@ struct ProxyLimits {
 struct Upstream {
   std::string name;                   ///< For people.
   Url url;                            ///< Without `/v1`.
-  std::vector<std::string> models{};  ///< See matches_model; empty: all.
+  std::vector<std::string> models{};  ///< `*` matches any text; empty: all.
   std::filesystem::path ca_file{};
   std::string api_key{};  ///< For looking at it.
 };
@@ -65,6 +66,8 @@ class Proxy {
     /// Called before a model request is sent to its server: returns the cancel of its session, or
     /// nothing. From the proxy's thread; null: no session is cancelled.
     std::function<std::optional<CancelRequest>(const ExchangeBegan&)> cancelled{};
+    /// Called likewise: returns why its session gets no further answer; null: no budget is set.
+    std::function<std::optional<SpendingRefusal>(const ExchangeBegan&)> over_budget{};
     /// Returns the process of a client that begins a model request; nothing: unknown. From the
     /// proxy's thread, and may take it some milliseconds; null: nobody looks.
     std::function<std::optional<ProcessFacts>(const ClientConnection&)> client_of{};

@@ -452,7 +452,8 @@ void ProxyConnection::end(ExchangeEnded::How how, std::string message) {
                                 .lasted = std::chrono::duration_cast<Millis>(time - now.since),
                                 .quiet = std::chrono::duration_cast<Millis>(time - now.last_byte),
                                 .answer_began = now.head_sent,
-                                .cancel = std::move(now.cancel)});
+                                .cancel = std::move(now.cancel),
+                                .until = now.until});
 }
 
 void ProxyConnection::release_body() {

@@ -71,6 +71,7 @@ struct OpenExchange {
   RequestSample sample{};  ///< The prober's state of it.
   ServerState state = ServerState::unknown;
   CancelRequest cancel{};                           ///< Why it is denied.
+  std::optional<WallTime> until{};                  ///< Over a budget: when it is not any more.
   std::optional<ProxyClock::time_point> lost_at{};  ///< Since then its server is said to be.
   std::string lost_why{};
   ProxyClock::time_point since;

@@ -20,6 +20,9 @@ using tcp = asio::ip::tcp;
 
 constexpr std::size_t read_bytes = 16'384;
 constexpr int interim_answers_max = 16;
+/// Of what the owner wants no answer for. Clients try other errors again, or ask their user to log
+/// in.
+constexpr int bad_request = 400;
 constexpr std::string_view upgrade_lines = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
 /// How often bytes of a WebSocket are reported.
 constexpr std::chrono::seconds tunnel_observed_every{1};
@@ -66,11 +69,18 @@ void ProxyConnection::pass_on(bool whole) {
                         .process = std::move(process),
                         .process_session = process_session_};
   std::optional<CancelRequest> cancel;
-  if (proxy_->options.cancelled && (generates(now.api) || now.is_tunnel))
-    cancel = proxy_->options.cancelled(started);
+  std::optional<SpendingRefusal> refusal;
+  if (generates(now.api) || now.is_tunnel) {
+    if (proxy_->options.cancelled) cancel = proxy_->options.cancelled(started);
+    if (proxy_->options.over_budget) refusal = proxy_->options.over_budget(started);
+  }
   if (now.is_tunnel) now.tunnel = std::make_unique<const ExchangeBegan>(started);
   proxy_->observe(now.id, std::move(started));
   if (cancel) return deny(std::move(*cancel));
+  if (refusal) {
+    now.until = refusal->until;
+    return fail(bad_request, "budget_exhausted", refusal->text, ExchangeEnded::How::over_budget);
+  }
   if (now.server->prober && generates(now.api)) now.server->prober->opened(now.id, parameters);
   const bool has_body = request_->get().has_content_length() || request_->get().chunked();
   Framing framing;
@@ -106,8 +116,6 @@ RequestBody ProxyConnection::take_body(bool whole) {
 }
 
 void ProxyConnection::deny(CancelRequest cancel) {
-  // Clients try other errors again, or ask their user to log in.
-  constexpr int bad_request = 400;
   const auto message = "this session was " + cancel_sentence(cancel) +
                        ". Its further requests are denied; begin a new session to go on";
   exchange_->cancel = std::move(cancel);

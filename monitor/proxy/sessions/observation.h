@@ -76,15 +76,17 @@ struct ExchangeEnded {
     malformed,    ///< the server's answer is not HTTP
     failed,       ///< we gave it up on the server's evidence, where the owner wants that
     stopped,      ///< the proxy stops
-    denied        ///< the session is cancelled; the server did not get the request
+    denied,       ///< the session is cancelled; the server did not get the request
+    over_budget   ///< likewise, because a budget is used up
   };
   How how = How::answered;
-  std::string message;        ///< For people; empty: nothing more to say.
-  Millis lasted{};            ///< Since the client had sent its request whole.
-  Millis quiet{};             ///< Since the last byte went to the client, or since it began.
-  bool answer_began = false;  ///< The client had the head of an answer.
-  bool client_died = false;   ///< It did not only hang up: its process is gone.
-  CancelRequest cancel{};     ///< If it was denied: the cancel.
+  std::string message;              ///< For people; empty: nothing more to say.
+  Millis lasted{};                  ///< Since the client had sent its request whole.
+  Millis quiet{};                   ///< Since the last byte went to the client, or since it began.
+  bool answer_began = false;        ///< The client had the head of an answer.
+  bool client_died = false;         ///< It did not only hang up: its process is gone.
+  CancelRequest cancel{};           ///< If it was denied: the cancel.
+  std::optional<WallTime> until{};  ///< If it was over a budget: when requests are taken again.
 };
 
 /// One thing that happened to one exchange; they come in order. A plain value.
@@ -101,7 +103,8 @@ struct Observation {
 namespace watchdog {
 template <>
 struct Names<monitor::ExchangeEnded::How> {
-  static constexpr std::string_view all[] = {"answered",  "client_gone", "refused", "lost",
-                                             "malformed", "failed",      "stopped", "denied"};
+  static constexpr std::string_view all[] = {"answered", "client_gone", "refused",
+                                             "lost",     "malformed",   "failed",
+                                             "stopped",  "denied",      "over_budget"};
 };
 }  // namespace watchdog

@@ -55,10 +55,16 @@ struct ObservationWriter::State {
 
   SessionRecorder recorder{
       {.is_gone = [](const ProcessFacts& process) { return is_running(process) == false; },
-       .session_of_trace = options.session_of_trace}};  ///< Of the thread alone, as what follows.
+       .session_of_trace = options.session_of_trace,
+       .spending = options.spending,
+       .on_spending =
+           [this](const std::string& session, const std::string& text) {
+             if (options.warn) options.warn(text + " (session " + session + ")");
+           }}};  ///< Of the thread alone, as what follows.
   std::vector<Batch> unkept;
   std::unordered_map<std::uint64_t, ProcessFacts> asking;  ///< By exchange.
   Millis beat_due{};
+  bool cannot_save = false;
   std::thread thread;
 
   std::deque<Observation> next() {
@@ -119,6 +125,15 @@ struct ObservationWriter::State {
     }
   }
 
+  /// A fault is told once, until a file was written again.
+  void save_spending() {
+    if (!options.spending) return;
+    const auto saved = options.spending->save();
+    if (!saved && !std::exchange(cannot_save, true) && options.warn)
+      options.warn("budgets are counted in memory alone: " + saved.error().message);
+    if (saved) cannot_save = false;
+  }
+
   void run() {
     while (true) {
       // Reports that cannot be stored wait as observations, whose memory is bounded.
@@ -128,6 +143,7 @@ struct ObservationWriter::State {
         if (now >= beat_due) {
           beat_due = now + turn;
           attempt([this] { add(recorder.beat(system_clock().wall())); });
+          attempt([this] { save_spending(); });
         }
       } else {
         std::unique_lock guard(mutex);
@@ -135,8 +151,9 @@ struct ObservationWriter::State {
       }
       if (!unkept.empty()) attempt([this] { options.keep(unkept); });
       const std::lock_guard guard(mutex);
-      if (stopping && (waiting.empty() || !unkept.empty())) return;
+      if (stopping && (waiting.empty() || !unkept.empty())) break;
     }
+    attempt([this] { save_spending(); });
   }
 };
 

@@ -12,6 +12,7 @@
 
 #include "proxy/sessions/attribution.h"
 #include "proxy/sessions/observation.h"
+#include "proxy/sessions/spending.h"
 #include "store/store.h"
 
 namespace watchdog::monitor {
@@ -26,6 +27,10 @@ class ObservationWriter {
     std::function<void(std::vector<Batch>&)> keep;
     /// Finds the session that telemetry of a trace names; null: none comes here. Thread-safe.
     TraceOwner session_of_trace{};
+    /// Charged for each answer, and saved once a second; null: the owner set no budgets.
+    std::shared_ptr<Spending> spending{};
+    /// Gets what an operator should know, from the writer's thread. Null: nobody listens.
+    std::function<void(const std::string&)> warn{};
     /// Limit of waiting observations. Above it, pieces of answers and requests are dropped, and
     /// that is recorded.
     std::size_t waiting_bytes_max = 64 * 1024 * 1024;

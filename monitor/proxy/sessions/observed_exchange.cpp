@@ -64,6 +64,16 @@ double ObservedExchange::tokens() const {
   return static_cast<double>(std::max(reported, unread));
 }
 
+SpentTokens ObservedExchange::spent() const {
+  if (status == 0 || is_error(status) || is_redirect(status)) return {};
+  constexpr std::int64_t bytes_of_token = 4;
+  const auto& so_far = heard();
+  return {
+      .prompt = so_far.prompt_tokens > 0 ? so_far.prompt_tokens : request_bytes / bytes_of_token,
+      .cached = so_far.cached_tokens,
+      .output = static_cast<std::int64_t>(tokens())};
+}
+
 std::string ObservedExchange::why_unread() const {
   return "the server answered, and the answer is not read here" +
          (coding.empty() ? std::string() : ": it is compressed by " + coding.substr(0, 32));
@@ -74,6 +84,8 @@ ExchangeFault ObservedExchange::fault(const ExchangeEnded& ended) const {
   // Some clients hang up as soon as they have read that this is all.
   const bool all_said = is_read && so_far.complete && so_far.error.empty() &&
                         (ended.how == How::client_gone || ended.how == How::lost);
+  if (ended.how == How::over_budget)
+    return {.text = ended.message, .waits_for = wait_reports::quota};
   if (ended.how != How::answered && !all_said) {
     const bool is_of_server =
         ended.how != How::client_gone && ended.how != How::stopped && ended.how != How::denied;

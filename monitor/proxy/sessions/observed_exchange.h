@@ -11,6 +11,7 @@
 #include "judge/text_loop.h"
 #include "llm/answer_stream.h"
 #include "proxy/sessions/observation.h"
+#include "proxy/sessions/spending.h"
 #include "watchdog/report.h"
 
 namespace watchdog::monitor {
@@ -30,9 +31,11 @@ struct ObservedExchange {
   std::uint64_t thread = 0;
   bool final = false;
   std::optional<ProcessFacts> process{};
-  bool restarts = false;   ///< The session had ended with its process.
-  bool helps = false;      ///< Of a helper: the agent does not wait for the answer.
-  bool is_tunnel = false;  ///< A WebSocket: its requests are not known.
+  bool restarts = false;  ///< The session had ended with its process.
+  bool helps = false;     ///< Of a helper: the agent does not wait for the answer.
+  Spender spender{};
+  std::int64_t request_bytes = 0;  ///< Of its body, as far as it was read.
+  bool is_tunnel = false;          ///< A WebSocket: its requests are not known.
   int status = 0;
   bool is_read = true;        ///< The answer can be read, and all of it was.
   std::string coding{};       ///< Of an answer that cannot.
@@ -60,6 +63,9 @@ struct ObservedExchange {
   void find_event(std::string_view bytes);
   /// Tokens of the answer so far; pieces, if nobody counts tokens.
   [[nodiscard]] double tokens() const;
+  /// What it cost, as the server counts. Where it does not say it, four bytes of the request are a
+  /// token, and so is each piece of the answer. Nothing of a request that it refused.
+  [[nodiscard]] SpentTokens spent() const;
   /// The part of the answer that was read.
   [[nodiscard]] const ObservedAnswer& heard() const;
   /// Why the answer is not known, as a clause for people.

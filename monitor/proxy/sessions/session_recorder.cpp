@@ -207,6 +207,8 @@ struct SessionRecorder::State {
     exchange.helps = helps;
     exchange.process = began.process;
     exchange.restarts = restarts;
+    exchange.spender = spender_of(began, from, request->model);
+    exchange.request_bytes = began.body ? static_cast<std::int64_t>(began.body->size()) : 0;
     memory.open.push_back(number);
     if (helps) return;
     memory.has_tools |= request->has_tools;
@@ -420,10 +422,26 @@ struct SessionRecorder::State {
     return true;
   }
 
+  /// Charges what it cost to the owner's budgets.
+  void charge(const ObservedExchange& exchange) {
+    if (!options.spending) return;
+    for (auto& notice : options.spending->charge(exchange.spender, exchange.spent(), now)) {
+      if (notice.per == BudgetScope::session) {
+        auto report = said(ReportKind::budget, notice.budget);
+        report.detail = notice.figures;
+        say(exchange.session, std::move(report));
+      }
+      if (!notice.percent) continue;
+      say(exchange.session, said(ReportKind::message, "notification", notice.text));
+      if (options.on_spending) options.on_spending(exchange.session, notice.text);
+    }
+  }
+
   void end(std::uint64_t number, ObservedExchange& exchange, const ExchangeEnded& ended) {
     const std::string session = exchange.session;
     auto& memory = memories.at(session);
     if (exchange.answer) exchange.answer->end();
+    charge(exchange);
     if (exchange.helps) return end_helper(number, exchange, ended);
     if (exchange.answer && exchange.is_read) report_text_repetitions(exchange, "\n");
     const auto fault = exchange.fault(ended);
@@ -441,10 +459,17 @@ struct SessionRecorder::State {
     if (heard.calls.empty()) beat(session, memory, Source::relay, {});
     if (is_whole) report_answer(exchange, memory, heard);
     if (is_whole) owners.remember(heard.id, session);
-    if (!fault.text.empty() && ended.how != How::stopped && ended.how != How::denied)
+    const bool is_ours =
+        ended.how == How::stopped || ended.how == How::denied || ended.how == How::over_budget;
+    if (!fault.text.empty() && !is_ours)
       say(session, said(ReportKind::message, ended.how == How::client_gone ? "client" : "server",
                         fault.text));
+    if (ended.how == How::over_budget) {
+      exchange.server.clear();  // it did not refuse anything
+      exchange.limit_end = ended.until;
+    }
     if (!fault.waits_for.empty()) wait(exchange, fault.waits_for, fault.text);
+    if (ended.how == How::over_budget) memory.refused_reason = reasons::budget_exhausted;
     if (fault.text.empty()) memory.refused_at.reset();
 
     memory.tokens += exchange.tokens();

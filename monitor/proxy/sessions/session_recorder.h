@@ -4,12 +4,14 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "proxy/sessions/attribution.h"
 #include "proxy/sessions/observation.h"
+#include "proxy/sessions/spending.h"
 #include "store/store.h"
 
 namespace watchdog::monitor {
@@ -24,8 +26,11 @@ class SessionRecorder {
     /// True if a process is known to be gone; null: of none.
     std::function<bool(const ProcessFacts&)> is_gone{};
     TraceOwner session_of_trace{};  ///< Null: nothing is known of traces.
-    Millis beat_every{
-        5'000};  ///< The shortest time between two reports of progress within an answer.
+    /// The shortest time between two reports of progress within an answer.
+    Millis beat_every{5'000};
+    std::shared_ptr<Spending> spending{};  ///< Null: the owner set no budgets.
+    /// Gets what the owner should know of a budget. Null: nobody listens.
+    std::function<void(const std::string& session, const std::string& text)> on_spending{};
   };
   explicit SessionRecorder(Options options);
   SessionRecorder() : SessionRecorder(Options{}) {}

@@ -155,6 +155,30 @@ describe('model clients', { concurrency: 8 }, () => {
     });
   }
 
+  const openAi = [['stream', clients.openAiStream], ['whole', clients.openAiWhole], ['responses', clients.openAiResponses],
+    ['retries', (base) => clients.openAiStream(base, { maxRetries: undefined })],
+    ['ai-stream', clients.aiStream], ['ai-whole', clients.aiWhole], ['graph', clients.langGraph],
+    ['anthropic-stream', clients.anthropicStream], ['anthropic-whole', clients.anthropicWhole]];
+  const ollamas = [['ollama-stream', clients.ollamaStream], ['ollama-whole', clients.ollamaWhole]];
+  for (const [kind, scenario, all] of [['OpenAI and Anthropic', early, openAi], ['Ollama', ollama, ollamas]]) {
+    it(`${kind}: over its budget a client fails with the owner's reason, and asks once`, async (t) => {
+      const there = await behind(t, { ...scenario, prompt_tokens: 1_000, cache: false },
+                                 { WATCHDOG_PROXY_BUDGETS_SMALL_TOKENS: '10', WATCHDOG_PROXY_BUDGETS_SMALL_REFUSE: 'true' });
+      const asked = async () => (await there.server.log()).filter(({ method }) => method === 'POST').length;
+      await Promise.all(all.map(async ([name, ask]) => {
+        assert.deepEqual(await ask(there.session(name)), clients.whole, name);
+        await there.event(name, ({ kind: what, name: by }) => what === 'message' && by === 'notification');
+      }));
+      const before = await asked();
+      await Promise.all(all.map(async ([name, ask]) => {
+        assert.match(await failure(ask(there.session(name))), /the budget small is used up: .* of 10 tokens of this session/, name);
+        const waits = await there.told.progress(name);
+        assert.equal(waits.health, 'blocked', name);
+      }));
+      assert.equal(await asked(), before, 'the server gets none of them');
+    });
+  }
+
   const isHung = ({ kind, state }) => kind === 'evidence' && state === 'hung';
   const shown = /no movement for \d+ s .*\/slots is unanswered for \d+ s, and its process has done nothing/;
   const hangs = { ...early, fault: { kind: 'hang', phase: 'reading', after: 20_000 } };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "proxy/connection/model_api.h"
+#include "text/wildcard.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -134,14 +135,14 @@ TEST(MessageHead, NoCredentialIsKept) {
 }
 
 TEST(MessageHead, APatternNamesModels) {
-  EXPECT_TRUE(matches_model("qwen3", "qwen3"));
-  EXPECT_FALSE(matches_model("qwen3", "qwen3:8b"));
-  EXPECT_TRUE(matches_model("qwen3*", "qwen3:8b"));
-  EXPECT_TRUE(matches_model("*", ""));
-  EXPECT_TRUE(matches_model("*:8b", "qwen3:8b"));
-  EXPECT_TRUE(matches_model("a*b*c", "a-b-b-c"));
-  EXPECT_FALSE(matches_model("a*b*c", "a-b-b"));
-  EXPECT_FALSE(matches_model("", "x"));
+  EXPECT_TRUE(matches_wildcard("qwen3", "qwen3"));
+  EXPECT_FALSE(matches_wildcard("qwen3", "qwen3:8b"));
+  EXPECT_TRUE(matches_wildcard("qwen3*", "qwen3:8b"));
+  EXPECT_TRUE(matches_wildcard("*", ""));
+  EXPECT_TRUE(matches_wildcard("*:8b", "qwen3:8b"));
+  EXPECT_TRUE(matches_wildcard("a*b*c", "a-b-b-c"));
+  EXPECT_FALSE(matches_wildcard("a*b*c", "a-b-b"));
+  EXPECT_FALSE(matches_wildcard("", "x"));
 }
 
 TEST(ModelApi, IsKnownByMethodAndPath) {
