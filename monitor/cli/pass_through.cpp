@@ -49,7 +49,7 @@ Result<std::vector<Upstream>> upstreams_in(const ProxySettings& settings,
   return upstreams;
 }
 
-/// What a request shows of its session, for the proxy's thread.
+/// Finds out who sends a request. For the proxy's thread.
 class RequestReader {
  public:
   RequestReader(const ObservationWriter& writer, TraceOwner session_of_trace)

@@ -125,7 +125,7 @@ struct ObservationWriter::State {
     }
   }
 
-  /// A fault is told once, until a file was written again.
+  /// Reports a fault once, until it is over.
   void save_spending() {
     if (!options.spending) return;
     const auto saved = options.spending->save();

@@ -63,8 +63,9 @@ struct ObservedExchange {
   void find_event(std::string_view bytes);
   /// Tokens of the answer so far; pieces, if nobody counts tokens.
   [[nodiscard]] double tokens() const;
-  /// What it cost, as the server counts. Where it does not say it, four bytes of the request are a
-  /// token, and so is each piece of the answer. Nothing of a request that it refused.
+  /// The tokens that it cost, as the server counts. Where the server reports none, four bytes of
+  /// the request are a token, and so is each piece of the answer. Nothing of a request that it
+  /// refused.
   [[nodiscard]] SpentTokens spent() const;
   /// The part of the answer that was read.
   [[nodiscard]] const ObservedAnswer& heard() const;

@@ -259,7 +259,7 @@ Result<void> Spending::load() {
   std::map<std::string, Entries> found;
   bool refuses = false;
   for (const auto& one : *budgets) {
-    if (!one.is_object()) return corrupt("a budget is no object");
+    if (!one.is_object()) return corrupt("a budget is not an object");
     Fields fields(one);
     std::string name;
     std::optional<BudgetScope> per;
@@ -271,7 +271,7 @@ Result<void> Spending::load() {
     const auto known = options_.budgets.find(name);
     if (known == options_.budgets.end() || known->second.per != per) continue;
     for (const auto& row : *spent) {
-      if (!row.is_object()) return corrupt("a count is no object");
+      if (!row.is_object()) return corrupt("a count is not an object");
       Fields of(row);
       std::string key;
       std::optional<std::int64_t> tokens, noticed, at;

@@ -30,7 +30,7 @@ struct CalendarDay {
 /// Returns the day in the time zone of this process. Thread-safe.
 [[nodiscard]] CalendarDay local_day(WallTime at);
 
-/// Who spends. A plain value.
+/// The sender of a request. A plain value.
 struct Spender {
   std::string session{};
   std::string agent{};   ///< Its name; empty: unknown, as the next three.

@@ -282,7 +282,7 @@ TEST(LocalDay, it_ends_at_the_next_midnight_of_the_time_zone) {
   EXPECT_NE(local_day(today.end).name, today.name);
 }
 
-// What the recorder makes of it.
+// Reports of the recorder.
 
 struct Spent : Relaying {
   std::shared_ptr<Spending> spending = std::make_shared<Spending>(Spending::Options{
@@ -327,7 +327,7 @@ TEST_F(Spent, an_answer_is_charged_and_its_session_gets_figures_and_notices) {
                       "the budget small is used to 91 %: 919 of 1,000 tokens of this session"}));
 }
 
-TEST_F(Spent, what_the_server_does_not_count_is_estimated) {
+TEST_F(Spent, tokens_that_the_server_does_not_report_are_estimated) {
   (void)ask("");
   const auto refused = spending->charge({.session = "s"}, {.prompt = 1'000}, now);
   ASSERT_EQ(refused.size(), 1U);
