@@ -12,7 +12,7 @@ export interface Progress {
   currentPhase: string | null; iteration: number | null;
   state: string; attention: 'needs_you' | 'ready' | 'watch' | 'working' | 'resting'; stateSince: number; lastMessage: string | null;
   lifecycle: 'running' | 'waiting' | 'idle' | Outcome; health: Health; healthSince: number; reason: string;
-  wastedCalls: number | null;
+  wastedCalls: number | null; unfinished: string | null;
   outcome: { kind: Outcome; reason: string; subject: string | null; at: number; error: string | null } | null;
   waitingFor: string | null; waitUntil: number | null; agent: string | null; task: string | null; labels: Record<string, string>;
   cancel: Asked | null; lastSeq: number;

@@ -11,6 +11,7 @@
 
 #include "api/layout.h"
 #include "codec/progress.h"
+#include "judge/loose_ends.h"
 #include "privacy/content.h"
 #include "watchdog/health.h"
 
@@ -83,6 +84,11 @@ std::string explanation_of(const PageRow& session) {
          std::string(name_of(culprit->health)) + ": " + escaped(culprit->reason) + "</small>";
 }
 
+/// The loose ends of an idle session's turn.
+std::string notice_of(const PageRow& session) {
+  return small(unfinished_note(session.judged.history));
+}
+
 std::string row_of(const PageRow& session, Instant now) {
   const auto& row = session.row;
   const auto& history = session.judged.history;
@@ -93,7 +99,8 @@ std::string row_of(const PageRow& session, Instant now) {
   if (!row.spec.parent.empty()) html += "<small>child of " + link_to(row.spec.parent) + "</small>";
   html += "</th><td>" + badge_of(session) + small("since " + words_of(session.urgency.since)) +
           "</td><td>" + escaped(reason_of(session.judged, now));
-  html += explanation_of(session) + small(row.spec.task) + "</td><td>" + escaped(history.phase);
+  html += notice_of(session) + explanation_of(session) + small(row.spec.task) + "</td><td>" +
+          escaped(history.phase);
   if (const auto* server = server_note(history)) html += small(server_in_brief(server->evidence));
   html += "</td>" + number(history.iteration ? std::to_string(*history.iteration) : "–");
   html += number(std::to_string(history.state_changes));
@@ -182,10 +189,11 @@ Response session_page(const PageRow& session, const std::vector<Event>& events, 
   const auto& row = session.row;
   const auto& history = session.judged.history;
   const auto title = title_of(row.id, description_of(row.spec), *history.notes->words);
-  std::string html =
-      "<h1>" + escaped(title) + "</h1>\n<p>" + escaped(row.id) + "</p>\n<p>" + badge_of(session) +
-      " since " + time_of(session.urgency.since) + ", " + std::string(name_of(history.lifecycle)) +
-      "</p>\n<p>" + escaped(reason_of(session.judged, now)) + explanation_of(session) + "</p>\n<p>";
+  std::string html = "<h1>" + escaped(title) + "</h1>\n<p>" + escaped(row.id) + "</p>\n<p>" +
+                     badge_of(session) + " since " + time_of(session.urgency.since) + ", " +
+                     std::string(name_of(history.lifecycle)) + "</p>\n<p>" +
+                     escaped(reason_of(session.judged, now)) + notice_of(session) +
+                     explanation_of(session) + "</p>\n<p>";
   if (!row.spec.parent.empty()) html += "Child of " + link_to(row.spec.parent) + ". ";
   if (!row.spec.agent.empty()) html += "Agent " + escaped(row.spec.agent) + ". ";
   html += escaped(row.spec.task);

@@ -5,6 +5,7 @@
 
 #include "codec/progress.h"
 #include "judge/attention.h"
+#include "judge/loose_ends.h"
 #include "text/json_writer.h"
 
 namespace watchdog::monitor {
@@ -97,6 +98,7 @@ std::string session_row(std::string_view id, const Watched& watched, Instant now
   out.key("outcome");
   notes.outcome ? out.value(name_of(notes.outcome->kind)) : out.value(nullptr);
   write_wasted(out, notes.wasted_calls);
+  write_text(out, "unfinished", unfinished_note(history));
   out.field("cancelling", notes.cancel.has_value()).field("now", number(wall)).close_object();
   return out.finish();
 }
@@ -129,6 +131,7 @@ std::string session_row(const SessionRow& row, WallTime wall) {
   out.key("outcome");
   ended ? out.value(name_of(row.lifecycle)) : out.value(nullptr);
   write_wasted(out, row.wasted_calls);
+  out.field("unfinished", nullptr);
   out.field("cancelling", false).field("now", number(wall)).close_object();
   return out.finish();
 }

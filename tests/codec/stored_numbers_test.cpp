@@ -42,6 +42,7 @@ TEST(StoredNumbers, stay_as_they_are) {
                                              "incomplete", "cancelled"}));
   EXPECT_EQ(in_order<OutcomeKind>(), (WordList{"completed", "failed", "incomplete", "cancelled"}));
   EXPECT_EQ(in_order<Verdict>(), (WordList{"inconclusive", "A", "B", "C", "D"}));
+  EXPECT_EQ(in_order<AnswerEnd>(), (WordList{"usual", "length", "calls"}));
   EXPECT_EQ(in_order<Source>(), (WordList{"unsaid", "loop", "sidecar", "relay"}));
   EXPECT_EQ(in_order<ReportOrigin>(), (WordList{"unknown", "agent", "hooks", "proxy", "otlp",
                                                 "transcript", "run", "mcp", "monitor"}));

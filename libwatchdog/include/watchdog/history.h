@@ -266,6 +266,28 @@ struct Words {
   std::string failure{};  ///< Of the newest one that failed: its error's first line, cut.
 };
 
+/// How the newest answer of the model ended, as the proxy saw it.
+enum class AnswerEnd : std::uint8_t {
+  usual,   ///< As answers end; or it is not known.
+  length,  ///< At a limit of its length.
+  calls    ///< For a call of a tool that the answer does not have.
+};
+
+template <>
+struct Names<AnswerEnd> {
+  static constexpr std::string_view all[] = {"usual", "length", "calls"};
+};
+
+/// The parts of the present turn that are open. A plain value.
+struct LooseEnds {
+  PlanItems plan{};                         ///< The plan, as this turn wrote it last.
+  std::uint64_t tasks_over = 0;             ///< A bit for each task of it that is over: 1 to 64.
+  bool promises = false;                    ///< Its newest message announces an act; none followed.
+  AnswerEnd answer_end = AnswerEnd::usual;  ///< How the model's newest answer ended.
+
+  friend bool operator==(const LooseEnds&, const LooseEnds&) = default;
+};
+
 /// A question to a person that is not answered yet.
 struct OpenAsk {
   std::uint64_t id = 0;     ///< Digest of its wait's event id; 0: it has none.
@@ -313,6 +335,7 @@ struct Notes {
   Instant relay_at{};          ///< The newest report of its relay; zero: no relay sends heartbeats.
   std::int32_t wasted_calls = 0;  ///< Of the loop it was in when it ended; 0: it was in none.
   Boxed<Words> words{};           ///< Texts of its conversation.
+  LooseEnds loose_ends{};         ///< The parts of the present turn that are open.
 };
 
 /// A time in which the observer was away.

@@ -181,6 +181,17 @@ inline constexpr std::string_view children = "children";
 inline constexpr std::string_view goes_on = "goes_on";
 }  // namespace idle_reports
 
+/// How the model's answer ended, the `content` of the proxy's idle report `relayed`, where that is
+/// not the usual end of an answer.
+namespace early_ends {
+inline constexpr std::string_view length = "length";  ///< At a limit of its length.
+inline constexpr std::string_view calls = "calls";    ///< For a call that the answer does not have.
+}  // namespace early_ends
+/// Returns true for one of early_ends.
+[[nodiscard]] constexpr bool is_early_end(std::string_view content) noexcept {
+  return content == early_ends::length || content == early_ends::calls;
+}
+
 /// The subject of a wait, the `name` of a report of kind `wait`. Agents may use other words.
 namespace wait_reports {
 inline constexpr std::string_view approval = "approval";  ///< A person must allow or deny a call.
@@ -392,6 +403,15 @@ struct LimitPassed {
   bool enforced = false;     ///< It ended the run.
 };
 
+/// The items of an agent's plan, both up to 255. A plain value. Of a call that changes one task:
+/// `all` is the number of the task, and `open` is 0 if the task is over.
+struct PlanItems {
+  std::uint8_t open = 0;  ///< Items that are neither done nor given up.
+  std::uint8_t all = 0;   ///< All of them; 0: not known.
+
+  friend bool operator==(const PlanItems&, const PlanItems&) = default;
+};
+
 /// Digests by which contents are compared after they were cut. `mark` computes them from the whole
 /// content, without what varies by itself (white space, order of members, times). A plain value.
 struct Marks {
@@ -421,6 +441,8 @@ struct Marks {
   std::uint8_t exit_code = 0;   ///< Of a failed command; 0: not known.
   bool waits = false;           ///< Of arguments: the call only waits for something that runs.
   bool reads_only = false;      ///< Of arguments: the call changes no file.
+  bool promises = false;        ///< Of a message: it ends with an act that it announces.
+  PlanItems plan{};             ///< Of arguments of a tool that keeps a plan.
   std::vector<Field> fields{};  ///< Of arguments that are an object.
   /// Of arguments: the smallest digests of their words and pairs of words, ascending. Of a message:
   /// a quarter of those of its prose, at most `prose_sample_max`.

@@ -9,6 +9,7 @@
 
 #include "codec/budget.h"
 #include "judge/attention.h"
+#include "judge/loose_ends.h"
 #include "privacy/content.h"
 #include "text/json_writer.h"
 
@@ -268,6 +269,7 @@ std::string progress_document(std::string_view session_id, const Case& judged,
   out.key("wastedCalls");
   history.notes->wasted_calls > 0 ? out.value(std::int64_t{history.notes->wasted_calls})
                                   : out.value(nullptr);
+  write_text(out, "unfinished", unfinished_note(history));
   write_estimate(out, estimate);
   out.raw(description.members);
   write_text(out, "lastMessage", history.notes->words->answer);

@@ -139,6 +139,10 @@ void write_notes(JsonWriter& out, const Notes& notes) {
     out.key("recent");
     PartWriter{out}.put(parts.words.edit().recent);
   }
+  if (notes.loose_ends != LooseEnds{}) {
+    out.key("loose_ends");
+    PartWriter{out}.put(parts.loose_ends);
+  }
 }
 
 void read_wait(const json& wait, Notes& notes) {
@@ -220,6 +224,8 @@ void read_notes(const json& from, History& history) {
     history.notes.edit().words.edit().failure = failure->get<std::string>();
   if (const auto recent = from.find("recent"); recent != from.end())
     PartReader::read(*recent, history.notes.edit().words.edit().recent);
+  if (const auto ends = from.find("loose_ends"); ends != from.end())
+    PartReader::read(*ends, history.notes.edit().loose_ends);
   if (const auto relay = from.find("relay_at"); relay != from.end()) {
     from_integer(*relay, history.notes.edit().relay_at);
   }

@@ -55,6 +55,8 @@ template <class V> void each_part(OpenAsk& x, V&& v) { v(x.id, x.call, x.open_ca
 template <class V> void each_part(RecentCall& x, V&& v) { v(x.name, x.failed); }
 template <class V> void each_part(SourceNote& x, V&& v) { v(x.origin, x.reports, x.first, x.last); v.later(x.told); }
 template <class V> void each_part(Suspicion& x, V&& v) { v(x.seq, x.further); }
+template <class V> void each_part(PlanItems& x, V&& v) { v(x.open, x.all); }
+template <class V> void each_part(LooseEnds& x, V&& v) { v(x.plan, x.tasks_over, x.promises, x.answer_end); }
 // clang-format on
 
 struct PartWriter {

@@ -6,8 +6,8 @@ namespace watchdog {
 namespace {
 
 /// Of the bytes below: form, flags, identity, count and entries of fields, of shingles; last the
-/// exit code and further flags, where there are such. Numbers as this machine has them: a store
-/// does not move between byte orders.
+/// exit code, further flags and a plan's items, where there are such. Numbers as this machine has
+/// them: a store does not move between byte orders.
 constexpr char form = 1;
 
 enum Flag : unsigned {
@@ -21,7 +21,7 @@ enum Flag : unsigned {
 };
 
 /// Flags of a last byte. It is there where `has_later` is set in the count of shingles.
-enum LaterFlag : unsigned { waits = 1, reads_only = 2 };
+enum LaterFlag : unsigned { waits = 1, reads_only = 2, promises = 4, has_plan = 8 };
 constexpr unsigned has_later = 128;
 static_assert(Marks::shingles_max < has_later);
 
@@ -60,11 +60,17 @@ std::string encoded(const Marks& marks) {
     put(bytes, field.value);
     put(bytes, static_cast<std::uint8_t>(field.atomic));
   }
-  const unsigned later = (marks.waits ? waits : 0U) | (marks.reads_only ? reads_only : 0U);
+  const unsigned later = (marks.waits ? waits : 0U) | (marks.reads_only ? reads_only : 0U) |
+                         (marks.promises ? promises : 0U) |
+                         (marks.plan != PlanItems{} ? has_plan : 0U);
   put(bytes, static_cast<std::uint8_t>(marks.shingles.size() | (later != 0 ? has_later : 0U)));
   for (const auto shingle : marks.shingles) put(bytes, shingle);
   if (marks.exit_code != 0) put(bytes, marks.exit_code);
   if (later != 0) put(bytes, static_cast<std::uint8_t>(later));
+  if (marks.plan != PlanItems{}) {
+    put(bytes, marks.plan.open);
+    put(bytes, marks.plan.all);
+  }
   return bytes;
 }
 
@@ -107,6 +113,10 @@ std::optional<Marks> decoded_marks(std::string_view bytes) {
   if (later_follows && !read_number(bytes, later)) return std::nullopt;
   marks.waits = (later & waits) != 0;
   marks.reads_only = (later & reads_only) != 0;
+  marks.promises = (later & promises) != 0;
+  const bool plan_follows = (later & has_plan) != 0;
+  if (plan_follows && (!read_number(bytes, marks.plan.open) || !read_number(bytes, marks.plan.all)))
+    return std::nullopt;
   return marks;
 }
 

@@ -13,6 +13,8 @@
 #include "facts/digest.h"
 #include "facts/role.h"
 #include "facts/shell_command.h"
+#include "judge/plan_items.h"
+#include "judge/promise.h"
 #include "judge/prose.h"
 #include "judge/text_loop.h"
 #include "judge/variation.h"
@@ -337,6 +339,7 @@ Marks marks_of_arguments(const Report& report) {
   }
   if (says_less_than_hash(report)) marks.identity = digest_of(report.hash);
   marks.identity = never_zero(marks.identity);
+  marks.plan = plan_items(report.name, text);
   marks.shingles = shingles.finish();
   return marks;
 }
@@ -439,6 +442,8 @@ Marks marks_of_message(const Report& report) {
   const bool by_model = is_model(report.name);
   marks.printed = shape.is_printed(by_model ? 2 : 1);
   marks.informative = shape.is_prose();
+  const bool is_perhaps_cut = !report.hash.empty() && report.content.size() >= perhaps_cut;
+  marks.promises = by_model && !is_perhaps_cut && ends_with_promise(report.content);
   // Few messages have a hit at all. Equal lines of a program's output are no repetition of a model.
   const bool repeats = !marks.printed && hits_in(report.content) > 0;
   const int hits = repeats ? hits_in_prose(report.content, !by_model || shape.opens_printed) : 0;

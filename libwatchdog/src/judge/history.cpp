@@ -9,6 +9,7 @@
 #include "facts/digest.h"
 #include "facts/shell_command.h"
 #include "judge/denied_call.h"
+#include "judge/loose_ends.h"
 #include "judge/open_asks.h"
 #include "judge/session_words.h"
 #include "judge/source_note.h"
@@ -346,8 +347,8 @@ void claim_idle(History& history, const Event& event, const Policy& policy) {
   const bool was_idle = history.lifecycle == Lifecycle::idle;
   const bool is_relayed = report.name == idle_reports::relayed;
   // The proxy's own reason for a rest; an agent's texts are left out of alerts.
-  const bool gives_reason =
-      is_relayed && event.origin == ReportOrigin::proxy && !report.content.empty();
+  const bool gives_reason = is_relayed && event.origin == ReportOrigin::proxy &&
+                            !report.content.empty() && !is_early_end(report.content);
   // It does not see a call that only the agent's hooks report.
   if (gives_reason && history.lifecycle == Lifecycle::running && !history.open_calls->empty())
     return;
@@ -670,6 +671,7 @@ void apply(History& history, const Event& event, const Policy& policy) {
   if (history.pace_from == Instant{}) history.pace_from = event.tick;
   if (!event.late) {
     fold_words(history, event.report);
+    fold_loose_ends(history, event);
     fold_by_kind(history, event, policy);
     if (event.session != observer_key) note_source(history, event);
     const bool is_sign = said_by_agent(history, event);
@@ -679,9 +681,8 @@ void apply(History& history, const Event& event, const Policy& policy) {
       const auto before = history.last_sign;
       history.last_sign = event.tick;
       history.sign_seq = event.seq;
-      if (const auto* beats = std::get_if<Heartbeats>(&event.report.detail)) {
+      if (const auto* beats = std::get_if<Heartbeats>(&event.report.detail))
         history.last_sign = std::max(before, beats->last);
-      }
       if (event.report.expect_quiet) {
         history.notes.edit().quiet_until = event.tick + bounded(*event.report.expect_quiet);
       }

@@ -95,7 +95,10 @@ void read_response(const json& response, AnswerBuilder& answer) {
     answer.fail(std::string(text_member(*error, "message")));
   const auto status = text_member(response, "status");
   if (status == "in_progress" || status == "queued" || status.empty()) return;
-  answer.finish(status);
+  const auto* details = object_member(response, "incomplete_details");
+  const bool is_cut = status == "incomplete" && details != nullptr &&
+                      text_member(*details, "reason") == "max_output_tokens";
+  answer.finish(is_cut ? "length" : status);
   const bool had_text = answer.heard().text_bytes > 0;
   const json* output = array_member(response, "output");
   if (output == nullptr) return;

@@ -73,7 +73,8 @@ void each_text_of_detail(T& detail, const Visit& visit) {
     [[maybe_unused]] auto& [verdict, confidence, seen, state] = detail;
   } else if constexpr (Maybe<T, Marks>) {
     [[maybe_unused]] auto& [identity, exact, informative, malformed, worded, printed, unreachable,
-                            text_repeats, exit_code, waits, reads_only, fields, shingles] = detail;
+                            text_repeats, exit_code, waits, reads_only, promises, plan, fields,
+                            shingles] = detail;
   } else if constexpr (Maybe<T, BudgetFigures>) {
     [[maybe_unused]] auto& [limits, steps, tool_calls, tokens, cost, elapsed, enforce_time,
                             pressure, axis, stage] = detail;

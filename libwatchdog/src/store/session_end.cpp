@@ -77,7 +77,7 @@ class LastWords {
         if (name == idle_reports::interrupted) return interrupted();
         if (name == idle_reports::failed && !content.empty())
           return failed(reason_of_error(content), content);
-        if (name == idle_reports::relayed) rest_ = content;
+        if (name == idle_reports::relayed) rest_ = is_early_end(content) ? "" : content;
         at_rest_ = true;
         // A reminder may have come while it waited.
         may_wait_ = may_wait_ && name == idle_reports::reminder;
@@ -120,7 +120,8 @@ class LastWords {
   /// The agent says that its answer is complete, or another way saw it first.
   [[nodiscard]] static bool is_complete_answer(ReportKind kind, std::string_view name,
                                                std::string_view content) {
-    const bool is_relayed = name == idle_reports::relayed && content.empty();
+    const bool is_relayed =
+        name == idle_reports::relayed && (content.empty() || is_early_end(content));
     return kind == ReportKind::idle && (name.empty() || is_relayed);
   }
 

@@ -14,6 +14,7 @@
 
 #include "codec/json.h"
 #include "ingest/hook_answer.h"
+#include "llm/early_end.h"
 #include "llm/model_request.h"
 #include "llm/provider.h"
 #include "privacy/content.h"
@@ -85,8 +86,10 @@ Report call_report(const ToolRequest& call) {
 /// Returns the report that the agent has its answer, or will get none.
 Report rest_after(const ObservedExchange& exchange, bool is_unread, const std::string& fault) {
   if (!fault.empty()) return said(ReportKind::idle, std::string(idle_reports::failed), fault);
+  const auto& heard = exchange.heard();
   return said(ReportKind::idle, std::string(idle_reports::relayed),
-              is_unread ? exchange.why_unread() : std::string());
+              is_unread ? exchange.why_unread()
+                        : std::string(early_end(heard.finish_reason, !heard.calls.empty())));
 }
 
 std::string name_of_request(std::uint64_t number) {
@@ -536,7 +539,10 @@ struct SessionRecorder::State {
       auto report = said(ReportKind::message, "assistant", heard.text);
       // Repetition that was found while it streamed is not counted again.
       mark(report);
-      if (auto* marks = std::get_if<Marks>(&report.detail)) marks->text_repeats = 0;
+      if (auto* marks = std::get_if<Marks>(&report.detail)) {
+        marks->text_repeats = 0;
+        marks->promises &= heard.text_bytes == static_cast<std::int64_t>(heard.text.size());
+      }
       say(exchange.session, std::move(report));
     }
     for (const auto& call : heard.calls) say(exchange.session, call_report(call));
