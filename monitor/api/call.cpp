@@ -11,6 +11,7 @@
 #include "codec/json.h"
 #include "codec/progress.h"
 #include "core/estimator.h"
+#include "core/group_wait.h"
 #include "privacy/content.h"
 #include "process/process_sample.h"
 
@@ -74,20 +75,29 @@ bool may_be_estimated(const Backend& backend, const Watched& watched) {
 
 Result<std::string> document_of(Backend& backend, StoreReader& reader, const SessionRow& row,
                                 const Watched& watched) {
-  if (!may_be_estimated(backend, watched)) return document_of(backend, row.id, watched);
-  const auto estimate = backend.estimator()->of(reader, row.key, watched.description->agent);
-  if (!estimate) return estimate.error();
-  return document_of(backend, row.id, watched, *estimate);
+  std::optional<Estimate> estimate;
+  if (may_be_estimated(backend, watched)) {
+    auto made = backend.estimator()->of(reader, row.key, watched.description->agent);
+    if (!made) return made.error();
+    estimate = std::move(*made);
+  }
+  const auto group = group_wait(backend, reader, row, watched);
+  if (!group) return group.error();
+  auto document = document_of(backend, row.id, watched, estimate);
+  if (!document) return document;
+  return with_group_wait(std::move(*document), *group);
 }
 
 Result<std::string> document_of(Backend& backend, std::string_view id, const Watched& watched,
                                 const std::optional<Estimate>& estimate) {
   const auto explained_by = explanation(backend, id, watched.judged);
   if (!explained_by) return explained_by.error();
+  const auto silent = silent_child(backend, id, watched.judged);
+  if (!silent) return silent.error();
   const auto now = std::max(backend.now(), watched.judged.history.tick);
-  return with_question(progress_document(id, watched.judged, *watched.description, now,
-                                         system_clock().wall(), *explained_by, estimate),
-                       backend.questions().of(id));
+  auto document = progress_document(id, watched.judged, *watched.description, now,
+                                    system_clock().wall(), *explained_by, estimate);
+  return with_question(with_silent_child(std::move(document), *silent), backend.questions().of(id));
 }
 
 Result<SessionFilter> filter_of(const Target& target, int limit_max) {

@@ -67,11 +67,12 @@ void reading(const CallPtr& call, std::function<void(StoreReader&)> work);
 /// Looks the session of the path up and replies with what `answer` makes of it.
 void with_session(const CallPtr& call, std::function<Response(const Watched&)> answer);
 
-/// The progress document of a session, with the child that explains a wait.
+/// The progress document of a session, with the child that explains a wait, and one that never
+/// spoke.
 [[nodiscard]] Result<std::string> document_of(Backend& backend, std::string_view id,
                                               const Watched& watched,
                                               const std::optional<Estimate>& estimate = {});
-/// The same with the estimate about a running session.
+/// The same with the estimate about a running session, and with the wait of its group.
 [[nodiscard]] Result<std::string> document_of(Backend& backend, StoreReader& reader,
                                               const SessionRow& row, const Watched& watched);
 /// Returns true if there may be an estimate about the session.

@@ -11,6 +11,7 @@
 #include "api/session_list.h"
 #include "codec/json.h"
 #include "codec/progress.h"
+#include "core/group_wait.h"
 #include "facts/ids.h"
 #include "privacy/redaction.h"
 #include "watchdog/reasons.h"
@@ -80,9 +81,12 @@ void get_progress(const CallPtr& call) {
                          : error_response(document.error()));
   };
   const auto watched = call->backend.watched(call->id);
-  // An estimate needs the session's events; other monitors may judge its children.
-  if (watched && !may_be_estimated(call->backend, *watched) && !call->backend.is_shared())
-    return reply(document_of(call->backend, call->id, *watched));
+  // An estimate needs the session's events, and a group its rows; other monitors may judge its
+  // children.
+  const bool needs_reader = call->backend.is_shared() ||
+                            (watched && (may_be_group_wait(call->backend, call->id, *watched) ||
+                                         may_be_estimated(call->backend, *watched)));
+  if (watched && !needs_reader) return reply(document_of(call->backend, call->id, *watched));
   reading(call, [call, reply](StoreReader& reader) {
     const auto row = reader.session(call->id);
     if (!row) return reply(row.error());

@@ -191,6 +191,7 @@ std::string cause_in_words(const json& change) {
 
 void print_heading(const std::string& session, const json& document) {
   print_line(session + "  " + coloured(condition_of(document)) + "  " + reason_in(document));
+  print_notices(document);
   print_identity(document);
   print_fact("lifecycle", lifecycle_in(document));
   print_fact("health",

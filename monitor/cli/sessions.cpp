@@ -81,7 +81,7 @@ std::string table_of(const std::vector<json>& rows) {
               Table::Last::wrapped);
   for (const auto& row : rows) {
     std::vector<std::string> cells{coloured(shown(row, "state")), lasts(row), shown(row, "title"),
-                                   id_in(row), reason_in(row)};
+                                   id_in(row), reason_and_notices_in(row)};
     if (has_folders) cells.insert(cells.begin() + 3, folder_of(row));
     table.add(std::move(cells));
   }

@@ -50,6 +50,7 @@ static int status(const StatusOptions& options) {
   const auto& progress = document["progress"];
   print_line(*session + "  " + coloured(condition_of(document)) + "  " + reason_in(document));
   if (const auto because = explanation_in(document); !because.empty()) print_line("  " + because);
+  print_notices(document);
   print_identity(document);
   print_fact("attention", shown(document, "attention"));
   print_fact("lifecycle", lifecycle_in(document));

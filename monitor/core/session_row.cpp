@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "codec/progress.h"
+#include "core/group_wait.h"
 #include "judge/attention.h"
 #include "judge/loose_ends.h"
 #include "text/json_writer.h"
@@ -136,11 +137,14 @@ std::string session_row(const SessionRow& row, WallTime wall) {
   return out.finish();
 }
 
-Result<std::string> session_row(const Backend& backend, StoreReader& reader, const SessionRow& row,
+Result<std::string> session_row(Backend& backend, StoreReader& reader, const SessionRow& row,
                                 WallTime wall) {
-  const auto row_of = [&](const Watched& watched) {
-    return with_question(session_row(row.id, watched, backend.now(), wall),
-                         backend.questions().of(row.id));
+  const auto row_of = [&](const Watched& watched) -> Result<std::string> {
+    const auto group = group_wait(backend, reader, row, watched);
+    if (!group) return group.error();
+    auto text = with_question(session_row(row.id, watched, backend.now(), wall),
+                              backend.questions().of(row.id));
+    return with_group_wait(std::move(text), *group);
   };
   if (const auto watched = backend.watched(row.id)) return row_of(*watched);
   if (is_end(row.lifecycle) || row.head == 0) return session_row(row, wall);

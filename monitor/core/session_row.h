@@ -18,7 +18,7 @@ inline constexpr int rows_max = 10'000;
 [[nodiscard]] std::string session_row(const SessionRow& row, WallTime wall);
 
 /// Of either kind, as it is now.
-[[nodiscard]] Result<std::string> session_row(const Backend& backend, StoreReader& reader,
+[[nodiscard]] Result<std::string> session_row(Backend& backend, StoreReader& reader,
                                               const SessionRow& row, WallTime wall);
 
 }  // namespace watchdog::monitor

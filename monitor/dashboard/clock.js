@@ -62,6 +62,12 @@ export function waitOf({ waitingFor, waitProvider, waitUntil }) {
   return timely(`${waitingFor}${waitProvider ? ` of ${waitProvider}` : ''}${minute ? ` until ${minute} UTC` : ''}`);
 }
 
+/** The notices about a session: what its turn left open, that its whole group waits, a child that never spoke. They change no state. */
+export function noticesOf({ unfinished, groupWait, silentChild }) {
+  const group = groupWait && `${groupWait.text}, since ${wall(groupWait.since)}`;
+  return [unfinished, group, silentChild?.text].filter(Boolean).map((text) => text[0].toUpperCase() + text.slice(1)).join('. ');
+}
+
 /** A <time> that says how long ago, kept right by `tick`. */
 export function agoElement(time) {
   const node = document.createElement('time');

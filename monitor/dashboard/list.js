@@ -1,7 +1,7 @@
 // The list of sessions.
 
 import { act, cancelSession } from './actions.js';
-import { ago, heard, now, spoken, timely, wall } from './clock.js';
+import { ago, heard, noticesOf, now, spoken, timely, wall } from './clock.js';
 import { beside, el, isolated, linkTo, mark, put } from './element.js';
 import { attentionNames, attentions, badge, deedOf, hasEnded, isTrouble, lifecycles, nameOf, needsYou, pace, serverBrief, setBadge, states } from './health.js';
 import { onKey } from './keys.js';
@@ -177,7 +177,7 @@ function fillRow(tr, item) {
   setBadge(part.health, row.state);
   put(part.since, hasEnded(row) ? ago(row.endedAt) : `for ${spoken(time - row.stateSince)}`);
   mark(part.since, 'title', wall(row.stateSince));
-  const reason = timely(row.reason);
+  const reason = [timely(row.reason), noticesOf(row)].filter(Boolean).join('. ');
   put(part.reason, reason);
   mark(part.reason, 'title', reason || null);
   const below = !hasEnded(row) && !needsYou(row) && counts.troubled.get(row.sessionId);

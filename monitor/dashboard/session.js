@@ -3,7 +3,7 @@
 import { abortTool, abortTurn, acknowledge, askForCheck, cancelSession, snooze } from './actions.js';
 import { openAlerts, recoveryOf } from './alert.js';
 import { find, get } from './api.js';
-import { agoElement, heard, now, spoken, timely, waitOf } from './clock.js';
+import { agoElement, heard, noticesOf, now, spoken, timely, waitOf } from './clock.js';
 import { el, linkTo, mark, put } from './element.js';
 import { Events, verdictOf } from './events.js';
 import { badge, deedOf, hasEnded, nameOf, pace, serverSaid, setBadge } from './health.js';
@@ -37,6 +37,7 @@ const parts = {
   since: el('span'),
   reason: el('p', { class: 'reason' }),
   culprit: el('p', { hidden: true }),
+  notices: el('p', { class: 'notices', hidden: true }),
   server: el('p', { class: 'server', hidden: true }),
   outcome: el('p', { class: 'notice', hidden: true }),
   cancel: el('p', { class: 'notice', hidden: true }),
@@ -250,6 +251,9 @@ function show() {
   document.title = `${nameOf(session.state)}: ${session.title} – Watchdog`;
   const { outcome, explainedBy, cancel } = session;
   put(parts.reason, timely(session.reason));
+  const notices = noticesOf(session);
+  put(parts.notices, notices);
+  parts.notices.hidden = !notices;
   parts.culprit.hidden = !explainedBy;
   if (explainedBy) {
     parts.culprit.replaceChildren('Because its child ', el('a', { href: linkTo(explainedBy.sessionId) }, explainedBy.sessionId),
@@ -379,7 +383,7 @@ export function startSession(main) {
     el('nav', { 'aria-label': 'Back' }, el('a', { href: back(), class: 'back' }, '← Sessions')),
     el('div', { class: 'title' }, parts.title, el('p', { class: 'now' }, parts.health, ' ', parts.since),
        el('div', { class: 'buttons' }, check, stop), parts.reason),
-    question, parts.deed, parts.culprit, parts.server, parts.outcome, parts.cancel, parts.said, parts.about,
+    question, parts.deed, parts.notices, parts.culprit, parts.server, parts.outcome, parts.cancel, parts.said, parts.about,
     el('div', { class: 'columns' },
        el('div', {}, sections.evidence, sections.running, activity.node, timeline.node),
        el('aside', { 'aria-label': 'Facts' }, el('section', {}, el('h2', {}, 'Details'), parts.facts, save), sections.budget,

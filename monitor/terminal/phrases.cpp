@@ -154,6 +154,34 @@ std::string explanation_in(const json& document) {
          coloured(shown(*found, "health")) + ": " + reason_in(*found);
 }
 
+namespace {
+
+/// An older server has none.
+std::vector<std::string> notices_in(const json& document) {
+  std::vector<std::string> notices;
+  if (const auto text = shown(document, "unfinished"); text != "–")
+    notices.push_back("unfinished: " + text);
+  const auto group = document.find("groupWait");
+  if (group != document.end() && group->is_object())
+    notices.push_back(shown(*group, "text") + "; since " +
+                      local_time(group->value("since", std::int64_t{0})));
+  const auto child = document.find("silentChild");
+  if (child != document.end() && child->is_object()) notices.push_back(shown(*child, "text"));
+  return notices;
+}
+
+}  // namespace
+
+void print_notices(const json& document) {
+  for (const auto& notice : notices_in(document)) print_line("  " + notice);
+}
+
+std::string reason_and_notices_in(const json& row) {
+  auto text = reason_in(row);
+  for (const auto& notice : notices_in(row)) text += "; " + notice;
+  return text;
+}
+
 std::vector<std::string> estimate_in(const json& document) {
   std::vector<std::string> texts;
   // An older server has none.

@@ -47,6 +47,11 @@ void print_identity(const nlohmann::json& document);
 [[nodiscard]] std::string reason_in(const nlohmann::json& document);
 /// `because its child …`; empty if none explains it.
 [[nodiscard]] std::string explanation_in(const nlohmann::json& document);
+/// Prints the notices of a document below its reason: what its turn left open, that everybody
+/// in its group waits, a child that never spoke. They change nothing.
+void print_notices(const nlohmann::json& document);
+/// The reason of a row, and its notices.
+[[nodiscard]] std::string reason_and_notices_in(const nlohmann::json& row);
 /// Returns what similar sessions suggest, one text each; empty: nothing is worth showing.
 [[nodiscard]] std::vector<std::string> estimate_in(const nlohmann::json& document);
 /// Returns the state of its model server, also of a row: `reads the prompt: 41,216 of 61,440

@@ -103,8 +103,32 @@ def hooks_are_told(contract):
     ask("POST", f"{HOOKS}/nobody", {}, status=404, field="agent", fits="unread")
     ask("POST", f"{HOOKS}/codex?pid=4294967296", {}, status=422, field="pid", fits="unread")
     questions_are_held(contract)
+    notices_are_shown(contract)
     rules_are_paused(contract)
     what_the_pages_say_works(contract)
+
+
+def notices_are_shown(contract):
+    """Documents and rows have the notices that their schemas describe."""
+    ask, same = contract.ask, contract.tally.same
+    say = lambda session, reports: ask("POST", f"{SESSIONS}/{session}/events", reports, status=200)
+    ask("POST", SESSIONS, {"sessionId": "lead"}, status=201)
+    ask("POST", SESSIONS, {"sessionId": "helper", "parentSessionId": "lead"}, status=201)
+    todos = {"todos": [{"content": "a", "status": "completed"}, {"content": "b", "status": "pending"}]}
+    say("helper", [{"kind": "message", "name": "assistant", "text": "Ready."}, {"kind": "idle"}])
+    say("lead", [{"kind": "tool_call", "name": "TodoWrite", "args": todos}, {"kind": "tool_result", "name": "TodoWrite", "text": "ok"}, {"kind": "idle"}])
+    document = ask("GET", "/api/autonomous/progress/lead", status=200)
+    same("the turn left something open", document["unfinished"], "The turn ended with 1 of 2 plan items open")
+    same("everybody waits", document["groupWait"]["members"], [{"sessionId": "lead", "waitsFor": []}, {"sessionId": "helper", "waitsFor": ["lead"]}])
+    rows = ask("GET", f"{SESSIONS}?q=lead", status=200)["sessions"]
+    same("the row has both", [(row["unfinished"], row["groupWait"]) for row in rows if row["sessionId"] == "lead"], [(document["unfinished"], document["groupWait"])])
+    ask("POST", SESSIONS, {"sessionId": "mute", "parentSessionId": "lead"}, status=201)
+    say("mute", [{"kind": "start"}])
+    for number in range(5):
+        say("lead", [{"kind": "tool_call", "name": "Read", "args": {"file": number}}, {"kind": "tool_result", "name": "Read", "text": f"text {number}"}])
+    document = ask("GET", "/api/autonomous/progress/lead", status=200)
+    same("the child never spoke", (document["silentChild"]["sessionId"], document["silentChild"]["rounds"]), ("mute", 5))
+    same("somebody works", (document.get("groupWait"), document["unfinished"]), (None, None))
 
 
 def rules_are_paused(contract):

@@ -265,6 +265,18 @@ async (page, id) => {
   await page.getByText('Because its child').waitFor();
 }, { spec: { parentSessionId: 'its-parent', labels: { team: 'apps' }, task: 'wait', agent: 'coder' } });
 
+const plan = { todos: [{ content: 'a', status: 'completed' }, { content: 'b', status: 'pending' }] };
+onSession('what a turn left open is beside its state, and that its whole group waits', [
+  { kind: 'tool_call', name: 'TodoWrite', args: plan }, { kind: 'tool_result', name: 'TodoWrite', text: 'ok' }, { kind: 'idle' }],
+async (page, id) => {
+  await page.locator('.now .health.your_turn').waitFor();
+  await page.getByText('The turn ended with 1 of 2 plan items open', { exact: true }).waitFor();
+  await monitor.make('its-helper', { parentSessionId: id });
+  await monitor.report('its-helper', change('begun'), { kind: 'idle' });
+  await page.reload();
+  await page.getByText(`The turn ended with 1 of 2 plan items open. Everybody waits: ${id} waits for a prompt; its-helper waits for ${id}`).waitFor();
+});
+
 const longTask = `Split the checkout module. ${'Keep every test green and write down why. '.repeat(100)}`.slice(0, 4096);
 for (const [where, viewport] of Object.entries({ 'at a desk': { width: 1280, height: 800 }, 'on a phone': { width: 390, height: 844 } })) {
   onSession(`a task of 4 KB leaves room for how the session is: ${where}`, lives.stuck(), async (page) => {
