@@ -266,7 +266,7 @@ async (page, id) => {
 }, { spec: { parentSessionId: 'its-parent', labels: { team: 'apps' }, task: 'wait', agent: 'coder' } });
 
 const plan = { todos: [{ content: 'a', status: 'completed' }, { content: 'b', status: 'pending' }] };
-onSession('what a turn left open is beside its state, and that its whole group waits', [
+onSession('notices of a turn and of its group are beside the state', [
   { kind: 'tool_call', name: 'TodoWrite', args: plan }, { kind: 'tool_result', name: 'TodoWrite', text: 'ok' }, { kind: 'idle' }],
 async (page, id) => {
   await page.locator('.now .health.your_turn').waitFor();
