@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include "llm/observed_answer.h"
 #include "proxy/sessions/relaying.h"
 #include "support/scenario.h"
 
@@ -507,6 +508,42 @@ TEST_F(Relaying, why_a_request_is_not_read_is_said_once_a_session) {
   };
   EXPECT_EQ(ask(), "message server 'the request is compressed by zstd'; loop 1 model");
   EXPECT_EQ(ask(), "loop 2 model");
+}
+
+TEST_F(Relaying, an_answer_that_ended_early_says_how) {
+  const auto ends = [this](const char* finish, const std::string& text, const char* question) {
+    const auto asked = begin({user(question)});
+    head(asked);
+    delta(asked, {{"content", text}}, finish);
+    news();
+    end(asked);
+    const auto said = news();
+    return said.substr(said.rfind("idle"));
+  };
+  EXPECT_EQ(ends("stop", "A whole answer", "W"), "idle relay");
+  EXPECT_EQ(ends("length", "Half of an", "X"), "idle relay 'length'");
+  EXPECT_EQ(ends("tool_calls", "Wait", "Y"), "idle relay 'calls'");
+  EXPECT_EQ(ends("length", "", "Z"), "idle relay 'length'") << "it only thought";
+}
+
+TEST_F(Relaying, a_text_that_is_not_kept_to_its_end_promises_nothing) {
+  const auto promises = [this](const std::string& text) {
+    const auto asked = begin({user("Q" + std::to_string(text.size()))});
+    head(asked);
+    delta(asked, {{"content", text}}, "stop");
+    end(asked);
+    for (const auto& batch : std::exchange(reported, {}))
+      for (const auto& report : batch.reports)
+        if (report.kind == ReportKind::message && report.name == "assistant")
+          return std::get<Marks>(report.detail).promises;
+    return false;
+  };
+  EXPECT_TRUE(promises("All is read. Now I will run the tests."));
+  // What is kept ends with an announcement; what came does not.
+  std::string kept(answer_text_bytes_max - 26, 'a');
+  kept += ". Now I will run the test.";
+  ASSERT_EQ(kept.size(), answer_text_bytes_max);
+  EXPECT_FALSE(promises(kept + " All of them passed."));
 }
 
 }  // namespace
