@@ -15,8 +15,8 @@
 namespace watchdog::monitor {
 namespace {
 
-constexpr int levels_max = 8;
-constexpr std::size_t named_max = 6;  ///< Members that a sentence names.
+constexpr int group_levels_max = 8;
+constexpr std::size_t members_named_max = 6;  ///< Members that a sentence names.
 
 /// Tools whose call lasts as long as a subagent works, or that wait for one.
 bool waits_for_subagent(std::string_view tool) noexcept {
@@ -32,7 +32,7 @@ bool waits_for_subagent(std::string_view tool) noexcept {
 }
 
 /// A turn that is over, and after which nothing goes on. A person who interrupted it knows.
-bool rests(const Case& judged) noexcept {
+bool turn_rests(const Case& judged) noexcept {
   const auto& why = judged.history.notes->idle_why;
   return judged.history.lifecycle == Lifecycle::idle && judged.health.kind == HealthKind::idle &&
          !why.starts_with(idle_reports::goes_on) && !why.starts_with(idle_reports::interrupted) &&
@@ -40,20 +40,20 @@ bool rests(const Case& judged) noexcept {
 }
 
 bool waits_in_group(const Case& judged) noexcept {
-  return rests(judged) || waits_for_children(judged.history);
+  return turn_rests(judged) || waits_for_children(judged.history);
 }
 
 /// A running session of a group.
-struct Found {
+struct GroupSession {
   std::string id;
   std::string parent;  ///< Empty: none that is known here.
   Case judged;
 };
 
 /// Collects the members of a group, until one of them works.
-class Group {
+class WaitingGroup {
  public:
-  Group(Backend& backend, StoreReader& reader) : backend_(backend), reader_(reader) {}
+  WaitingGroup(Backend& backend, StoreReader& reader) : backend_(backend), reader_(reader) {}
 
   /// Adds the family and the group of a session. Returns false if one of them works, or if there
   /// are too many.
@@ -67,15 +67,15 @@ class Group {
   Result<bool> add_children(std::size_t from);
   Result<bool> add_labelled(const std::string& label);
   bool add(std::string id, std::string parent, Case judged);
-  [[nodiscard]] std::vector<std::string> awaited_by(const Found& member) const;
+  [[nodiscard]] std::vector<std::string> awaited_by(const GroupSession& member) const;
 
   Backend& backend_;
   StoreReader& reader_;
-  std::vector<Found> members_;
+  std::vector<GroupSession> members_;
   std::unordered_map<std::string, bool> known_;  ///< True: it is a member.
 };
 
-bool Group::add(std::string id, std::string parent, Case judged) {
+bool WaitingGroup::add(std::string id, std::string parent, Case judged) {
   const auto& history = judged.history;
   const bool is_member = !is_end(history.lifecycle) && history.said_something;
   if (!known_.emplace(id, is_member).second || !is_member) return true;
@@ -84,7 +84,7 @@ bool Group::add(std::string id, std::string parent, Case judged) {
   return true;
 }
 
-Result<bool> Group::add_row(const SessionRow& row) {
+Result<bool> WaitingGroup::add_row(const SessionRow& row) {
   if (is_end(row.lifecycle) || known_.contains(row.id)) return true;
   auto watched = look_up(backend_, reader_, row);
   if (!watched) return watched.error();
@@ -94,7 +94,7 @@ Result<bool> Group::add_row(const SessionRow& row) {
 }
 
 /// Of the members from that place on, and theirs.
-Result<bool> Group::add_children(std::size_t from) {
+Result<bool> WaitingGroup::add_children(std::size_t from) {
   for (auto at = from; at < members_.size(); ++at) {
     const auto parent = members_[at].id;
     auto children = backend_.children(parent, group_members_max + 1);
@@ -106,8 +106,8 @@ Result<bool> Group::add_children(std::size_t from) {
 }
 
 /// The highest session above that has not ended.
-Result<SessionRow> Group::top_of(SessionRow row) {
-  for (int level = 0; level < levels_max && !row.spec.parent.empty(); ++level) {
+Result<SessionRow> WaitingGroup::top_of(SessionRow row) {
+  for (int level = 0; level < group_levels_max && !row.spec.parent.empty(); ++level) {
     auto above = reader_.session(row.spec.parent);
     if (!above && above.error().code != ErrorCode::not_found) return above.error();
     if (!above || is_end(above->lifecycle)) break;
@@ -116,7 +116,7 @@ Result<SessionRow> Group::top_of(SessionRow row) {
   return row;
 }
 
-Result<bool> Group::add_labelled(const std::string& label) {
+Result<bool> WaitingGroup::add_labelled(const std::string& label) {
   constexpr int looked_at_max = 500;
   SessionFilter filter;
   filter.label_key = group_label;
@@ -131,7 +131,7 @@ Result<bool> Group::add_labelled(const std::string& label) {
   return true;
 }
 
-Result<bool> Group::collect(const SessionRow& row) {
+Result<bool> WaitingGroup::collect(const SessionRow& row) {
   auto top = top_of(row);
   if (!top) return top.error();
   auto added = add_row(*top);
@@ -147,7 +147,7 @@ Result<bool> Group::collect(const SessionRow& row) {
 }
 
 /// A child rests until its parent gives it the next task.
-std::vector<std::string> Group::awaited_by(const Found& member) const {
+std::vector<std::string> WaitingGroup::awaited_by(const GroupSession& member) const {
   std::vector<std::string> awaited;
   const bool for_children = waits_for_children(member.judged.history);
   for (const auto& other : members_) {
@@ -157,8 +157,8 @@ std::vector<std::string> Group::awaited_by(const Found& member) const {
   return awaited;
 }
 
-std::optional<GroupWait> Group::result() const {
-  const bool is_open = std::ranges::any_of(members_, [](const Found& member) {
+std::optional<GroupWait> WaitingGroup::result() const {
+  const bool is_open = std::ranges::any_of(members_, [](const GroupSession& member) {
     const auto& history = member.judged.history;
     return waits_for_children(history) || !unfinished_note(history).empty();
   });
@@ -178,23 +178,23 @@ std::optional<GroupWait> Group::result() const {
   return group;
 }
 
-std::string in_words(const GroupWait& group) {
+std::string group_in_words(const GroupWait& group) {
   std::string text = "everybody waits: ";
-  for (std::size_t at = 0; at < group.members.size() && at < named_max; ++at) {
+  for (std::size_t at = 0; at < group.members.size() && at < members_named_max; ++at) {
     const auto& [session, waits_for] = group.members[at];
     text += (at == 0 ? "" : "; ") + session + " waits for ";
     if (waits_for.empty()) text += "a prompt";
-    for (std::size_t other = 0; other < waits_for.size() && other < named_max; ++other)
+    for (std::size_t other = 0; other < waits_for.size() && other < members_named_max; ++other)
       text += (other == 0 ? "" : ", ") + waits_for[other];
-    if (waits_for.size() > named_max)
-      text += " and " + std::to_string(waits_for.size() - named_max) + " more";
+    if (waits_for.size() > members_named_max)
+      text += " and " + std::to_string(waits_for.size() - members_named_max) + " more";
   }
-  if (group.members.size() > named_max)
-    text += "; " + std::to_string(group.members.size() - named_max) + " more wait";
+  if (group.members.size() > members_named_max)
+    text += "; " + std::to_string(group.members.size() - members_named_max) + " more wait";
   return text;
 }
 
-std::string with_member(std::string object, std::string_view name, JsonWriter& value) {
+std::string with_notice(std::string object, std::string_view name, JsonWriter& value) {
   if (!object.ends_with('}')) return object;
   object.pop_back();
   return object + ",\"" + std::string(name) + "\":" + value.finish() + "}";
@@ -226,7 +226,7 @@ Result<std::optional<GroupWait>> group_wait(Backend& backend, StoreReader& reade
                                             const SessionRow& row, const Watched& watched) {
   const std::optional<GroupWait> none;
   if (!may_be_group_wait(backend, row.id, watched)) return none;
-  Group group(backend, reader);
+  WaitingGroup group(backend, reader);
   const auto all_wait = group.collect(row);
   if (!all_wait) return all_wait.error();
   return *all_wait ? group.result() : none;
@@ -260,14 +260,14 @@ std::string with_group_wait(std::string object, const std::optional<GroupWait>& 
   if (!group) return object;
   JsonWriter out;
   out.open_object().field("since", group->since.time_since_epoch().count());
-  out.field("text", in_words(*group)).key("members").open_array();
+  out.field("text", group_in_words(*group)).key("members").open_array();
   for (const auto& [session, waits_for] : group->members) {
     out.open_object().field("sessionId", session).key("waitsFor").open_array();
     for (const auto& other : waits_for) out.value(other);
     out.close_array().close_object();
   }
   out.close_array().close_object();
-  return with_member(std::move(object), "groupWait", out);
+  return with_notice(std::move(object), "groupWait", out);
 }
 
 std::string with_silent_child(std::string object, const std::optional<SilentChild>& child) {
@@ -278,7 +278,7 @@ std::string with_silent_child(std::string object, const std::optional<SilentChil
                         " has reported nothing but its start, while this session finished " +
                         std::to_string(child->rounds) + " rounds of calls");
   out.close_object();
-  return with_member(std::move(object), "silentChild", out);
+  return with_notice(std::move(object), "silentChild", out);
 }
 
 }  // namespace watchdog::monitor

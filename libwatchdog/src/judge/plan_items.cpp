@@ -27,18 +27,18 @@ constexpr PlanToolRow plan_tools[] = {
 };
 
 constexpr std::size_t read_bytes_max = 64U << 10U;
-constexpr std::size_t counted_max = 255;
+constexpr std::size_t items_counted_max = 255;
 
-const json* member_of(const json& object, std::initializer_list<const char*> names) {
+const json* first_member(const json& object, std::initializer_list<const char*> names) {
   for (const auto* name : names)
     if (const auto found = object.find(name); found != object.end()) return &*found;
   return nullptr;
 }
 
 /// In small letters; empty: it has none.
-std::string status_of(const json& item) {
+std::string item_status(const json& item) {
   if (!item.is_object()) return {};
-  const auto* status = member_of(item, {"status", "state"});
+  const auto* status = first_member(item, {"status", "state"});
   if (status == nullptr || !status->is_string()) return {};
   auto text = status->get<std::string>();
   std::ranges::transform(text, text.begin(), [](char c) {
@@ -48,7 +48,7 @@ std::string status_of(const json& item) {
 }
 
 /// Done, or given up.
-bool is_over(std::string_view status) {
+bool is_item_over(std::string_view status) {
   constexpr std::string_view words[] = {"completed", "complete", "done",    "cancelled",
                                         "canceled",  "skipped",  "deleted", "removed"};
   return std::ranges::find(words, status) != std::end(words);
@@ -62,14 +62,14 @@ bool is_under_way(std::string_view status) {
 PlanItems items_of_list(const json& arguments) {
   // It leaves out the items that stay as they are.
   if (arguments.value("merge", json()) == true) return {};
-  const auto* items = member_of(arguments, {"todos", "plan", "items"});
-  if (items == nullptr || !items->is_array() || items->size() > counted_max) return {};
+  const auto* items = first_member(arguments, {"todos", "plan", "items"});
+  if (items == nullptr || !items->is_array() || items->size() > items_counted_max) return {};
   std::size_t open = 0;
   std::size_t under_way = 0;
   for (const auto& item : *items) {
-    const auto status = status_of(item);
+    const auto status = item_status(item);
     if (status.empty()) return {};
-    if (is_over(status)) continue;
+    if (is_item_over(status)) continue;
     ++open;
     if (is_under_way(status)) ++under_way;
   }
@@ -79,8 +79,8 @@ PlanItems items_of_list(const json& arguments) {
 }
 
 PlanItems changed_task(const json& arguments) {
-  const auto* id = member_of(arguments, {"taskId", "task_id", "id"});
-  const auto status = status_of(arguments);
+  const auto* id = first_member(arguments, {"taskId", "task_id", "id"});
+  const auto status = item_status(arguments);
   if (id == nullptr || status.empty()) return {};
   std::uint64_t number = 0;
   if (id->is_number_unsigned()) number = id->get<std::uint64_t>();
@@ -88,8 +88,8 @@ PlanItems changed_task(const json& arguments) {
     const auto read = std::from_chars(text->data(), text->data() + text->size(), number);
     if (read.ptr != text->data() + text->size() || read.ec != std::errc()) return {};
   }
-  if (number > counted_max) return {};
-  return {.open = static_cast<std::uint8_t>(is_over(status) ? 0 : 1),
+  if (number > items_counted_max) return {};
+  return {.open = static_cast<std::uint8_t>(is_item_over(status) ? 0 : 1),
           .all = static_cast<std::uint8_t>(number)};
 }
 

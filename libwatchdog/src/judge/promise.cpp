@@ -11,19 +11,20 @@
 namespace watchdog {
 namespace {
 
-constexpr std::size_t looked_at_bytes = 400;
-constexpr std::size_t words_max = 40;
+constexpr std::size_t message_end_bytes = 400;
+constexpr std::size_t sentence_words_kept = 40;
 
 /// Words before the announcement itself.
-constexpr std::string_view openers[] = {"now",   "next",  "so",   "then", "okay", "ok",
-                                        "first", "great", "good", "and",  "well", "alright"};
+constexpr std::string_view promise_openers[] = {
+    "now", "next", "so", "then", "okay", "ok", "first", "great", "good", "and", "well", "alright"};
 /// The words with which it begins.
-constexpr std::string_view beginnings[] = {"i will", "i'll",         "let me",        "let us",
-                                           "let's",  "i'm going to", "i am going to", "i shall"};
+constexpr std::string_view promise_beginnings[] = {
+    "i will", "i'll", "let me", "let us", "let's", "i'm going to", "i am going to", "i shall"};
 /// Words between the beginning and the verb.
-constexpr std::string_view fillers[] = {"now",  "next",  "also", "then",    "first",       "try to",
-                                        "just", "start", "by",   "quickly", "go ahead and"};
-constexpr std::string_view verbs[] = {
+constexpr std::string_view promise_fillers[] = {"now",   "next",    "also",        "then",
+                                                "first", "try to",  "just",        "start",
+                                                "by",    "quickly", "go ahead and"};
+constexpr std::string_view work_verbs[] = {
     "add",       "adjust",   "analyze", "apply",       "attempt", "begin",    "build",
     "change",    "check",    "clean",   "compile",     "compute", "continue", "convert",
     "create",    "debug",    "delete",  "download",    "edit",    "examine",  "execute",
@@ -40,10 +41,10 @@ constexpr std::string_view handovers[] = {
     "you",    "your",  "if",     "once",    "when",  "after",    "until",  "wait",
     "unless", "later", "please", "confirm", "above", "whenever", "before", "assume"};
 
-bool is_blank(char c) {
+bool is_between_words(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
-bool is_mark(char c) {
+bool is_sentence_mark(char c) {
   constexpr std::string_view marks = "*_`~\"()[]#>,;:.!-";
   return marks.find(c) != std::string_view::npos;
 }
@@ -69,7 +70,7 @@ std::string_view last_sentence(std::string_view text) {
   auto begin = text.rfind('\n') + 1;  // 0 without one
   for (auto at = begin; at + 1 < text.size(); ++at) {
     constexpr std::string_view marks = ".!?";
-    if (marks.find(text[at]) != marks.npos && is_blank(text[at + 1])) begin = at + 2;
+    if (marks.find(text[at]) != marks.npos && is_between_words(text[at + 1])) begin = at + 2;
   }
   return text.substr(begin);
 }
@@ -78,14 +79,14 @@ std::string_view last_sentence(std::string_view text) {
 std::string words_of_sentence(std::string_view sentence) {
   std::string words;
   std::size_t count = 0;
-  for (std::size_t at = 0; at < sentence.size() && count < words_max;) {
-    while (at < sentence.size() && is_blank(sentence[at])) ++at;
+  for (std::size_t at = 0; at < sentence.size() && count < sentence_words_kept;) {
+    while (at < sentence.size() && is_between_words(sentence[at])) ++at;
     auto end = at;
-    while (end < sentence.size() && !is_blank(sentence[end])) ++end;
+    while (end < sentence.size() && !is_between_words(sentence[end])) ++end;
     auto word = sentence.substr(at, end - at);
     at = end;
-    while (!word.empty() && is_mark(word.front())) word.remove_prefix(1);
-    while (!word.empty() && is_mark(word.back())) word.remove_suffix(1);
+    while (!word.empty() && is_sentence_mark(word.front())) word.remove_prefix(1);
+    while (!word.empty() && is_sentence_mark(word.back())) word.remove_suffix(1);
     if (word.empty()) continue;
     ++count;
     for (std::size_t i = 0; i < word.size(); ++i) {
@@ -104,7 +105,7 @@ std::string words_of_sentence(std::string_view sentence) {
 
 /// Removes one of the phrases from the beginning.
 template <class Phrases>
-bool take(std::string_view& words, const Phrases& phrases) {
+bool take_phrase(std::string_view& words, const Phrases& phrases) {
   for (const std::string_view phrase : phrases) {
     if (words.starts_with(phrase) && words.substr(phrase.size()).starts_with(' ')) {
       words.remove_prefix(phrase.size() + 1);
@@ -126,16 +127,16 @@ bool hands_over(std::string_view words) {
 }  // namespace
 
 bool ends_with_promise(std::string_view message) {
-  if (message.size() > looked_at_bytes) message.remove_prefix(message.size() - looked_at_bytes);
+  if (message.size() > message_end_bytes) message.remove_prefix(message.size() - message_end_bytes);
   const auto sentence = words_of_sentence(last_sentence(message));
   std::string_view words = sentence;
   if (hands_over(words)) return false;
-  while (take(words, openers)) {
+  while (take_phrase(words, promise_openers)) {
   }
-  if (!take(words, beginnings)) return false;
-  while (take(words, fillers)) {
+  if (!take_phrase(words, promise_beginnings)) return false;
+  while (take_phrase(words, promise_fillers)) {
   }
-  return take(words, verbs);
+  return take_phrase(words, work_verbs);
 }
 
 }  // namespace watchdog
