@@ -1,3 +1,6 @@
+// A row has what lists show of a session: the members of its progress document in short. A session
+// in memory gets its row from the judge's case, and one that ended from its row of the store. Null
+// stands for all that only a running session has. The notices are members that may be absent.
 #include "core/session_row.h"
 
 #include <algorithm>
