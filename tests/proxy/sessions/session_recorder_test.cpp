@@ -539,7 +539,7 @@ TEST_F(Relaying, a_text_that_is_not_kept_to_its_end_promises_nothing) {
     return false;
   };
   EXPECT_TRUE(promises("All is read. Now I will run the tests."));
-  // What is kept ends with an announcement; what came does not.
+  // The kept beginning ends with an announcement. The whole text does not.
   std::string kept(answer_text_bytes_max - 26, 'a');
   kept += ". Now I will run the test.";
   ASSERT_EQ(kept.size(), answer_text_bytes_max);
