@@ -1,8 +1,12 @@
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "api/login_page.h"
 #include "api/routes.h"
 #include "codec/json.h"
+#include "core/recovery_act.h"
+#include "privacy/redaction.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -81,26 +85,83 @@ void post_login_form(const CallPtr& call) {
          });
 }
 
+namespace {
+
+/// Entries that one request for the acts on a session looks at.
+constexpr int looked_at_max = 20'000;
+
+struct ActPage {
+  std::vector<AuditEntry> entries{};
+  std::optional<std::int64_t> next{};  ///< After it the next page begins; empty: this is the last.
+};
+
+Result<ActPage> acts_after(StoreReader& reader, std::int64_t after, int limit) {
+  auto entries = reader.audit(after, limit);
+  if (!entries) return entries.error();
+  ActPage page{.entries = std::move(*entries)};
+  if (static_cast<int>(page.entries.size()) == limit) page.next = page.entries.back().id;
+  return page;
+}
+
+/// Acts are few, and have no index by session. A page may have fewer than `limit` before the last.
+Result<ActPage> acts_on(StoreReader& reader, const std::string& session, std::int64_t after,
+                        int limit) {
+  const auto target = redact_identifier(session);  // as it is stored
+  ActPage page;
+  for (int looked = 0; looked < looked_at_max; looked += page_max) {
+    auto entries = reader.audit(after, page_max);
+    if (!entries) return entries.error();
+    if (entries->empty()) return page;
+    for (auto& entry : *entries) {
+      after = entry.id;
+      if (entry.target != target) continue;
+      page.entries.push_back(std::move(entry));
+      if (static_cast<int>(page.entries.size()) < limit) continue;
+      page.next = after;
+      return page;
+    }
+  }
+  page.next = after;
+  return page;
+}
+
+/// What came of an act, apart from the verdict that it was for.
+void write_act(JsonWriter& out, const AuditEntry& entry) {
+  const auto parts = proven(entry.outcome);
+  out.open_object().field("id", entry.id).field("at", entry.at.time_since_epoch().count());
+  out.field("actor", entry.actor).key("peer");
+  entry.peer.empty() ? out.value(nullptr) : out.value(entry.peer);
+  out.field("action", name_of(entry.action)).key("target");
+  entry.target.empty() ? out.value(nullptr) : out.value(entry.target);
+  out.field("outcome", entry.outcome);
+  out.field("result", parts ? parts->result : entry.outcome).key("proof");
+  if (!parts) {
+    out.value(nullptr).close_object();
+    return;
+  }
+  out.open_object().field("text", parts->proof).key("events").open_array();
+  if (parts->first > 0) out.value(parts->first);
+  if (parts->last > parts->first) out.value(parts->last);
+  out.close_array().close_object().close_object();
+}
+
+}  // namespace
+
 void list_audit(const CallPtr& call) {
   const auto after = call->target.number("after", 0, 0, INT64_MAX);
   if (!after) return call->reply(error_response(after.error()));
   const auto limit = call->target.number("limit", 100, 1, page_max);
   if (!limit) return call->reply(error_response(limit.error()));
   reading(call, [call, after = *after, limit = static_cast<int>(*limit)](StoreReader& reader) {
-    const auto entries = reader.audit(after, limit);
-    if (!entries) return call->reply(error_response(entries.error()));
+    const auto session = call->target.text("sessionId");
+    const auto page =
+        session.empty() ? acts_after(reader, after, limit) : acts_on(reader, session, after, limit);
+    if (!page) return call->reply(error_response(page.error()));
     JsonWriter out;
     out.open_object().key("audit").open_array();
-    for (const auto& entry : *entries) {
-      out.open_object().field("id", entry.id).field("at", entry.at.time_since_epoch().count());
-      out.field("actor", entry.actor).key("peer");
-      entry.peer.empty() ? out.value(nullptr) : out.value(entry.peer);
-      out.field("action", name_of(entry.action)).key("target");
-      entry.target.empty() ? out.value(nullptr) : out.value(entry.target);
-      out.field("outcome", entry.outcome).close_object();
-    }
+    for (const auto& entry : page->entries) write_act(out, entry);
     out.close_array().key("next");
-    static_cast<int>(entries->size()) == limit ? out.value(entries->back().id) : out.value(nullptr);
+    page->next ? out.value(*page->next) : out.value(nullptr);
     out.close_object();
     call->reply(json_response(out));
   });

@@ -130,7 +130,7 @@ constexpr std::array routes{
     Route{Method::get, "api/access", anybody, get_access},
     Route{Method::post, "api/login", anybody, post_login},
     Route{Method::post, "api/logout", anybody, post_logout},
-    Route{Method::get, "api/audit", Scope::act, list_audit, "after limit"},
+    Route{Method::get, "api/audit", Scope::act, list_audit, "sessionId after limit"},
     Route{Method::get, "api/recovery", Scope::read, get_recovery},
     Route{Method::post, "api/recovery/pause", Scope::act, pause_recovery, "",
           AuditAction::pause_recovery},

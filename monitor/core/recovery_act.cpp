@@ -1,6 +1,7 @@
 #include "core/recovery_act.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 namespace watchdog::monitor {
@@ -47,6 +48,29 @@ std::string proof_of(const Health& health) {
   if (last == 0) return text;
   if (first == 0) return text + ", event " + std::to_string(last);
   return text + ", events " + std::to_string(first) + " to " + std::to_string(last);
+}
+
+std::optional<ProvenOutcome> proven(std::string_view outcome) {
+  const auto colon = outcome.rfind(": ");
+  if (colon == std::string_view::npos) return std::nullopt;
+  const auto proof = outcome.substr(colon + 2);
+  const auto word = proof.substr(0, proof.find(' '));
+  if (!named<HealthKind>(word) || !proof.substr(word.size()).starts_with(" (")) return std::nullopt;
+  ProvenOutcome parts{.result = std::string(outcome.substr(0, colon)), .proof = std::string(proof)};
+  const auto number = [&](std::string_view before) {
+    Seq value = 0;
+    const auto at = proof.find(before);
+    if (at != std::string_view::npos)
+      std::from_chars(proof.data() + at + before.size(), proof.data() + proof.size(), value);
+    return value;
+  };
+  if (const auto only = number(", event "); only > 0) {
+    parts.first = parts.last = only;
+  } else {
+    parts.first = number(", events ");
+    parts.last = number(" to ");
+  }
+  return parts;
 }
 
 Report claim_of(const PlannedAct& act) {

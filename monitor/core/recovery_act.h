@@ -2,6 +2,7 @@
 /// An act of a rule, as the session's events and the audit log have it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,6 +39,16 @@ struct PlannedAct {
 
 /// Returns the verdict with its events: `looping (R1), events 3 to 17`.
 [[nodiscard]] std::string proof_of(const Health& health);
+
+/// The parts of an entry's outcome that ends with a proof. A plain value.
+struct ProvenOutcome {
+  std::string result{};  ///< Before the proof: `ok`, `would nudge`, `recovered (codex)`.
+  std::string proof{};   ///< See proof_of.
+  Seq first = 0;         ///< The first event of the proof; 0: it names none.
+  Seq last = 0;          ///< Its last one; 0: it names none. With one event both are the same.
+};
+/// Returns the parts; nothing: the outcome names no proof, as those of people's acts.
+[[nodiscard]] std::optional<ProvenOutcome> proven(std::string_view outcome);
 
 /// Returns the message that claims the act. It has the role of hooks, which says nothing about the
 /// agent.

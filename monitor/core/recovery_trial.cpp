@@ -8,7 +8,6 @@
 #include <array>
 #include <bit>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 
 #include "core/recovery_act.h"
@@ -32,24 +31,6 @@ bool is_act(AuditAction action) {
   return action == AuditAction::nudge || action == AuditAction::refuse ||
          action == AuditAction::end_call || action == AuditAction::command ||
          action == AuditAction::cancel;
-}
-
-/// The part after the last `: `, which every entry of a rule has.
-std::string_view proof_in(std::string_view outcome) {
-  const auto colon = outcome.rfind(": ");
-  return colon == std::string_view::npos ? std::string_view() : outcome.substr(colon + 2);
-}
-
-/// The first event of a proof; 0: it has none.
-Seq verdict_in(std::string_view proof) {
-  for (const std::string_view word : {", events ", ", event "}) {
-    const auto at = proof.find(word);
-    if (at == std::string_view::npos) continue;
-    Seq verdict = 0;
-    std::from_chars(proof.data() + at + word.size(), proof.data() + proof.size(), verdict);
-    return verdict;
-  }
-  return 0;
 }
 
 /// The name in `recovered (NAME): …`.
@@ -151,20 +132,20 @@ void TrialBook::add(const AuditEntry& entry) {
   }
   if (entry.action == AuditAction::trial) return end(entry, rule);
   if (!is_act(entry.action) || entry.outcome.starts_with(would_words)) return;
-  const auto proof = proof_in(entry.outcome);
-  Key key{rule, entry.target, verdict_in(proof)};
+  const auto parts = proven(entry.outcome).value_or(ProvenOutcome{});
+  Key key{rule, entry.target, parts.first};
   if (ended_.contains(key)) return;
   open_.try_emplace(std::move(key),
                     OpenTrial{.rule = rule,
                               .session = entry.target,
-                              .verdict = verdict_in(proof),
+                              .verdict = parts.first,
                               .is_held_out = entry.outcome.starts_with(held_out_words),
-                              .proof = std::string(proof)});
+                              .proof = parts.proof});
 }
 
 void TrialBook::end(const AuditEntry& entry, const std::string& rule) {
   const std::string_view outcome = entry.outcome;
-  const Key key{rule, entry.target, verdict_in(proof_in(outcome))};
+  const Key key{rule, entry.target, proven(outcome).value_or(ProvenOutcome{}).first};
   open_.erase(key);
   if (!ended_.insert(key).second) return;
   const bool is_held_out = outcome.starts_with(held_out_words);

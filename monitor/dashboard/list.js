@@ -1,6 +1,7 @@
 // The list of sessions.
 
 import { act, cancelSession } from './actions.js';
+import { showRules } from './acts.js';
 import { ago, heard, noticesOf, now, spoken, timely, wall } from './clock.js';
 import { beside, el, isolated, linkTo, mark, put } from './element.js';
 import { attentionNames, attentions, badge, deedOf, hasEnded, isTrouble, lifecycles, nameOf, needsYou, pace, serverBrief, setBadge, states } from './health.js';
@@ -461,4 +462,5 @@ export function startList(main) {
   }, alertsMs);
   new Stream('/api/autonomous/stream?include=sessions,transitions', { record: onRecord, state: connection.is });
   showChannels(main);
+  showRules(main);
 }

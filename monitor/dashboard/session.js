@@ -1,6 +1,7 @@
 // One session: how it is, why, what it does, and what can be done about it.
 
 import { abortTool, abortTurn, acknowledge, askForCheck, cancelSession, snooze } from './actions.js';
+import { Acts, isAct } from './acts.js';
 import { openAlerts, recoveryOf } from './alert.js';
 import { find, get } from './api.js';
 import { agoElement, heard, noticesOf, now, spoken, timely, waitOf } from './clock.js';
@@ -18,7 +19,8 @@ import { announce, connection } from './top.js';
 
 const id = decodeURIComponent(location.pathname.split('/').at(-1));
 const own = `/api/autonomous/sessions/${encodeURIComponent(id)}`;
-const refreshMs = 10000;  // of what no stream tells: children, alerts
+const refreshMs = 10000;  // of what no stream tells: children, alerts, what came of acts
+const actMs = 500;  // from the event of an act to its entry
 
 let shown = null;
 let transitions = [];
@@ -66,6 +68,7 @@ let asked = '';  // the id of the question that is shown
 const timeline = new Timeline();
 const events = new Events(id);
 const activity = new Activity(id, (seq) => events.reveal(seq));
+const acts = new Acts(id);
 const check = el('button', { type: 'button', onclick: () => askForCheck(id, shown?.title) }, 'Ask for a check');
 const save = el('button', { type: 'button', onclick: () => el('a', { href: `${own}/bundle`, download: '' }).click() }, 'Save the evidence');
 const stop = el('button', { type: 'button', class: 'harm', onclick: () => cancelSession(id, shown?.title) }, 'Cancel session');
@@ -358,6 +361,7 @@ function onRecord(name, data) {
   } else if (name === 'event') {
     events.add(data);
     activity.add(data);
+    if (isAct(data)) setTimeout(() => { if (!connection.paused) acts.load(); }, actMs);
     if (data.kind === 'opinion') {
       opinions.set(data.seq, data);
       showOpinions();
@@ -374,6 +378,7 @@ function refresh() {
   if (document.hidden || connection.paused) return;
   showRelatives();
   showAlerts();
+  acts.load();
 }
 
 const back = () => sessionStorage.getItem('list') ?? '/';
@@ -385,7 +390,7 @@ export function startSession(main) {
        el('div', { class: 'buttons' }, check, stop), parts.reason),
     question, parts.deed, parts.notices, parts.culprit, parts.server, parts.outcome, parts.cancel, parts.said, parts.about,
     el('div', { class: 'columns' },
-       el('div', {}, sections.evidence, sections.running, activity.node, timeline.node),
+       el('div', {}, sections.evidence, acts.node, sections.running, activity.node, timeline.node),
        el('aside', { 'aria-label': 'Facts' }, el('section', {}, el('h2', {}, 'Details'), parts.facts, save), sections.budget,
           sections.opinions, sections.children, sections.alerts)),
     events.node);

@@ -48,6 +48,29 @@ TEST(RecoveryTrials, a_first_act_is_a_trial_and_a_dry_run_is_none) {
   EXPECT_EQ(open[0].proof, "looping (R1), events 12 to 21");
 }
 
+TEST(RecoveryActs, an_outcome_is_taken_apart_as_it_was_put_together) {
+  const auto said = [](std::string_view outcome) {
+    const auto parts = proven(outcome);
+    return parts ? parts->result + " | " + parts->proof + " | " + std::to_string(parts->first) +
+                       " | " + std::to_string(parts->last)
+                 : std::string("no proof");
+  };
+  EXPECT_EQ(said(act("tell", "s", 12, false).outcome),
+            "ok | looping (R1), events 12 to 21 | 12 | 21");
+  EXPECT_EQ(said(act("tell", "s", 12, false, true).outcome),
+            "would nudge | looping (R1), events 12 to 21 | 12 | 21");
+  EXPECT_EQ(said(act("tell", "s", 12, true).outcome),
+            "held out | looping (R1), events 12 to 21 | 12 | 21");
+  EXPECT_EQ(said("did not start: no such program: x: dead (F4), event 40"),
+            "did not start: no such program: x | dead (F4), event 40 | 40 | 40");
+  EXPECT_EQ(said("2 processes ended: slow (F8)"), "2 processes ended | slow (F8) | 0 | 0");
+  for (const auto* none : {"ok", "404", "", ": ", "does harm: 0 of 20 recovered", "x: looping",
+                           "x: loop (R1), event 3", "looping (R1), event 3"})
+    EXPECT_EQ(said(none), "no proof") << none;
+  EXPECT_EQ(said("x: dead (F4), events 99999999999999999999 to 5"),
+            "x | dead (F4), events 99999999999999999999 to 5 | 0 | 5");
+}
+
 TEST(RecoveryTrials, ends_are_counted_once_by_rule_and_agent) {
   TrialBook book;
   book.add(act("tell", "s", 12, false));

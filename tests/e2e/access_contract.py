@@ -59,6 +59,9 @@ def access_is_decided(contract):
     same("every act is in the trail", mine, [("user", "cancel", "ok")] * 4)
     same("and each login", sum(a["action"] == "login" for a in acts), 4)
     same("by whom it was cancelled", contract.ask("GET", "/api/autonomous/progress/guarded", status=200)["cancel"]["by"], "user")
+    of_it = ask("GET", "/api/audit?limit=1000&sessionId=guarded", status=200)["audit"]
+    same("and those on a session alone", (of_it[:4], {a["target"] for a in of_it}), ([a for a in acts if a["target"] == "guarded"][:4], {"guarded"}))
+    same("and none on another", ask("GET", "/api/audit?sessionId=nobody", status=200), {"audit": [], "next": None})
     # The monitor may write a refused act to the trail a moment after its answer.
     same("pages make the whole trail", contract.pages("/api/audit?limit=3", "audit")[:len(acts)], acts)
 
