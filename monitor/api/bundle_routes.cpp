@@ -18,7 +18,7 @@ void reply_with_bundle(const CallPtr& call, Collected& collected, bool asks_git,
                        const std::stop_token& stop) {
   try {
     add_present_facts(collected.facts, collected.place, asks_git, stop);
-    if (call->bundles.looks) collected.facts.kept = call->bundles.looks->look(call->id);
+    if (call->bundles.looks) add_looks(collected.facts, *call->bundles.looks);
     call->reply({.body = bundle_archive(collected.facts),
                  .content_type = "application/x-tar",
                  .extra_headers = "Content-Disposition: attachment; filename=\"" +

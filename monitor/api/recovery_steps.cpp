@@ -308,7 +308,7 @@ struct RecoverySteps::State {
     };
     if (!collected) return failed(collected.error().message);
     add_present_facts(collected->facts, collected->place, options.asks_git, stop);
-    collected->facts.kept = options.looks->look(session);
+    add_looks(collected->facts, *options.looks);
     auto path = folder / collected->file_name;
     if (const auto written = write_file(path, bundle_archive(collected->facts)); !written)
       return failed(written.error().message);

@@ -185,6 +185,8 @@ void add_resume(std::string& out, const BundleFacts& facts, const json& document
   out += "\n    " + *command + "\n\nFirst make sure that the agent's earlier process has ended.\n";
 }
 
+constexpr std::string_view server_file = "server.txt";
+
 std::string look_file(const KeptLook& look) {
   return "at-" + file_name_of(look.moment, short_id_bytes_max) + ".txt";
 }
@@ -209,6 +211,11 @@ std::string readme(const BundleFacts& facts, std::size_t events) {
       (facts.kept.text.empty() ? std::string()
                                : "- `" + look_file(facts.kept) +
                                      "`: both as they were when the session got into trouble\n") +
+      (facts.server.text.empty()
+           ? std::string()
+           : "- `" + std::string(server_file) +
+                 "`: what the program of `recovery.diagnose` printed of the model server when it "
+                 "hung\n") +
       "\n## Before you send it\n\nSecrets of well-known shapes are replaced by `[redacted]`. "
       "Other private things remain: prompts, commands, answers, names of files. Read the files "
       "first.\n";
@@ -294,6 +301,20 @@ std::string present_facts_text(const BundleFacts& facts, std::string_view moment
          processes_text(facts) + "\n" + git_text(facts.git);
 }
 
+std::string server_look_text(const ServerLook& look) {
+  std::string head = "The model server " + look.server + " hung, " +
+                     utc(look.at.time_since_epoch().count()) + "\nprocess " +
+                     std::to_string(look.pid) + " (" + look.process + ")\ncommand";
+  for (const auto& word : look.command) head += " " + word;
+  return clean_text(head + "\nThe command " + look.end + ". It printed:\n\n" +
+                    (look.printed.empty() ? "nothing\n" : look.printed));
+}
+
+void add_looks(BundleFacts& facts, const KeptLooks& looks) {
+  facts.kept = looks.look(facts.session);
+  facts.server = looks.look(facts.session, LookOf::server);
+}
+
 std::vector<NamedFile> bundle_files(const BundleFacts& facts) {
   const auto kept = bounded_events(facts.events);
   auto shown = facts;
@@ -308,6 +329,8 @@ std::vector<NamedFile> bundle_files(const BundleFacts& facts) {
                                {"git.txt", git_text(facts.git)}};
   if (!facts.kept.text.empty())
     files.push_back({look_file(facts.kept), clean_text(facts.kept.text)});
+  if (!facts.server.text.empty())
+    files.push_back({std::string(server_file), clean_text(facts.server.text)});
   return files;
 }
 

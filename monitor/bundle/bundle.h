@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,20 +34,38 @@ struct BundleFacts {
   std::string processes_missing{};  ///< Why there are none, as a sentence.
   GitLook git{};
   KeptLook kept{};        ///< Of the moment when it got into trouble.
+  KeptLook server{};      ///< Of its model server when that hung, by the owner's program.
   std::string version{};  ///< Of this program.
   WallTime at{};          ///< When these facts were true.
 };
 
+/// Adds the looks that are kept of its session.
+void add_looks(BundleFacts& facts, const KeptLooks& looks);
+
 /// Returns the files of a bundle: `README.md`, `session.json`, `explain.json`, `events.jsonl`,
-/// `processes.txt`, `git.txt` and, if there is one, `at-MOMENT.txt`, in this order. Secrets of
-/// well-known shapes are replaced in all of them, and characters that change a terminal in the
-/// texts. Older events are left out beyond the bounds. The document's own texts are bounded where
-/// they are stored. Pure.
+/// `processes.txt`, `git.txt` and, if there is such a look, `at-MOMENT.txt` and `server.txt`, in
+/// this order. Secrets of well-known shapes are replaced in all of them, and characters that change
+/// a terminal in the texts. Older events are left out beyond the bounds. The document's own texts
+/// are bounded where they are stored. Pure.
 [[nodiscard]] std::vector<NamedFile> bundle_files(const BundleFacts& facts);
 
 /// Returns what the machine shows now, as the text of a look: the processes, and what git says.
 /// Empty: it shows neither. `moment`: see KeptLook. Pure.
 [[nodiscard]] std::string present_facts_text(const BundleFacts& facts, std::string_view moment);
+
+/// The output of a program that looked at a model server that hangs. Texts may be any bytes. A
+/// plain value.
+struct ServerLook {
+  std::string server{};  ///< Its URL.
+  std::int64_t pid = 0;
+  std::string process{};               ///< Its name.
+  std::vector<std::string> command{};  ///< The program with its arguments.
+  std::string end{};                   ///< How it ended, see command_end.
+  std::string printed{};
+  WallTime at{};  ///< When it began.
+};
+/// Returns it as the text of a look, without secrets of well-known shapes. Pure.
+[[nodiscard]] std::string server_look_text(const ServerLook& look);
 
 /// Returns the archive of these files. Its folder is named after the session. Pure.
 [[nodiscard]] std::string bundle_archive(const BundleFacts& facts);

@@ -1,4 +1,5 @@
-// A file is named SESSION~MOMENT.txt. No session's id has a `~`, and neither `.` nor `..` is one.
+// A file is named SESSION~MOMENT.txt, or SESSION~MOMENT.server of a model server. No session's id
+// has a `~`, and neither `.` nor `..` is one.
 #include "bundle/kept_looks.h"
 
 #include <fcntl.h>
@@ -18,23 +19,33 @@ namespace watchdog::monitor {
 namespace {
 
 constexpr char separator = '~';
-constexpr std::string_view extension = ".txt";
+
+constexpr std::string_view extension_of(LookOf of) {
+  return of == LookOf::server ? ".server" : ".txt";
+}
 
 /// A file of a look. A plain value.
 struct LookName {
   std::string session;
   std::string moment;
+  LookOf of;
 };
 
 std::optional<LookName> look_name(const std::string& file) {
   const auto at = file.find(separator);
-  if (at == std::string::npos || at == 0 || !file.ends_with(extension)) return std::nullopt;
-  return LookName{.session = file.substr(0, at),
-                  .moment = file.substr(at + 1, file.size() - at - 1 - extension.size())};
+  if (at == std::string::npos || at == 0) return std::nullopt;
+  for (const auto of : {LookOf::agent, LookOf::server}) {
+    const auto extension = extension_of(of);
+    if (file.ends_with(extension))
+      return LookName{.session = file.substr(0, at),
+                      .moment = file.substr(at + 1, file.size() - at - 1 - extension.size()),
+                      .of = of};
+  }
+  return std::nullopt;
 }
 
-std::string file_name(const std::string& session, const std::string& moment) {
-  return session + separator + moment + std::string(extension);
+std::string file_name(const LookName& look) {
+  return look.session + separator + look.moment + std::string(extension_of(look.of));
 }
 
 void remove_file(const OpenFile& folder, const std::string& name) {
@@ -55,13 +66,13 @@ OpenFile KeptLooks::folder() const {
 }
 
 Result<void> KeptLooks::keep(const std::string& session, const std::string& moment,
-                             std::string_view text) {
+                             std::string_view text, LookOf of) {
   const std::lock_guard guard(mutex_);
   const auto parent = directory_of(folder_);
   if (!parent) return file_error(folder_.parent_path().string(), errno);
   const auto folder = open_private_directory(parent, folder_.filename().string(), folder_.string());
   if (!folder) return folder.error();
-  const auto name = file_name(session, moment);
+  const auto name = file_name({.session = session, .moment = moment, .of = of});
   const auto draft = name + ".new";
   remove_file(*folder, draft);  // of a crash
   PendingFile file(*folder, draft);
@@ -71,18 +82,19 @@ Result<void> KeptLooks::keep(const std::string& session, const std::string& mome
   if (failed != 0) return file_error(folder_.string(), failed);
   for (const auto& other : names_in(*folder)) {
     const auto look = look_name(other);
-    if (look && look->session == session && other != name) remove_file(*folder, other);
+    if (look && look->session == session && look->of == of && other != name)
+      remove_file(*folder, other);
   }
   return {};
 }
 
-KeptLook KeptLooks::look(const std::string& session) const {
+KeptLook KeptLooks::look(const std::string& session, LookOf of) const {
   const std::lock_guard guard(mutex_);
   const auto directory = folder();
   if (!directory) return {};
   for (const auto& name : names_in(directory)) {
     const auto found = look_name(name);
-    if (!found || found->session != session) continue;
+    if (!found || found->session != session || found->of != of) continue;
     const auto file = open_at(directory, name, O_RDONLY | O_NOFOLLOW);
     auto text =
         file ? read_whole(file, bytes_max, name) : Result<std::string>(file_error(name, errno));
@@ -96,15 +108,28 @@ std::map<std::string, std::string> KeptLooks::moments() const {
   std::map<std::string, std::string> all;
   const auto directory = folder();
   if (!directory) return all;
+  for (const auto& name : names_in(directory)) {
+    auto look = look_name(name);
+    if (look && look->of == LookOf::agent)
+      all.insert_or_assign(look->session, std::move(look->moment));
+  }
+  return all;
+}
+
+std::set<std::string> KeptLooks::sessions() const {
+  const std::lock_guard guard(mutex_);
+  std::set<std::string> all;
+  const auto directory = folder();
+  if (!directory) return all;
   for (const auto& name : names_in(directory))
-    if (auto look = look_name(name)) all.insert_or_assign(look->session, std::move(look->moment));
+    if (auto look = look_name(name)) all.insert(std::move(look->session));
   return all;
 }
 
 void KeptLooks::remove_unless(const std::function<bool(const std::string&)>& stays) {
   // The question may wait for a thread that waits for a look.
   std::set<std::string> gone;
-  for (const auto& [session, moment] : moments())
+  for (const auto& session : sessions())
     if (!stays(session)) gone.insert(session);
   const std::lock_guard guard(mutex_);
   const auto directory = folder();

@@ -1,12 +1,14 @@
 /// \file
 /// What the machine showed when a session got into trouble: its agent's processes and its changed
-/// files. Later nobody can find that out. Bundles have it.
+/// files, and its model server when that hung. Later nobody can find that out. Bundles have it.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -15,13 +17,16 @@
 
 namespace watchdog::monitor {
 
+/// What a look shows: the session's own machine, or the model server.
+enum class LookOf : std::uint8_t { agent, server };
+
 /// One look of a session, or none. A plain value.
 struct KeptLook {
-  std::string moment{};  ///< `looping-17`; empty: the session has no look.
+  std::string moment{};  ///< `looping-17`, `hung-4711`; empty: the session has no look.
   std::string text{};
 };
 
-/// The newest look of each session, in a folder of this user. Thread-safe.
+/// The newest look of each kind of each session, in a folder of this user. Thread-safe.
 class KeptLooks {
  public:
   static constexpr std::size_t bytes_max = 256UL * 1024;  ///< Of a look; the rest is cut.
@@ -35,9 +40,9 @@ class KeptLooks {
   /// Replaces the session's look. A crash leaves the earlier one. `moment` has letters, digits, `-`
   /// and `_`. Errors: those of file_error, `invalid`: the folder is not this user's.
   [[nodiscard]] Result<void> keep(const std::string& session, const std::string& moment,
-                                  std::string_view text);
-  [[nodiscard]] KeptLook look(const std::string& session) const;
-  /// Returns the moment of each session that has a look.
+                                  std::string_view text, LookOf of = LookOf::agent);
+  [[nodiscard]] KeptLook look(const std::string& session, LookOf of = LookOf::agent) const;
+  /// Returns the moment of each session that has a look at its agent.
   [[nodiscard]] std::map<std::string, std::string> moments() const;
   /// Deletes the looks of sessions that are not meant to have one any more, and the oldest ones
   /// beyond `looks_max`.
@@ -45,6 +50,7 @@ class KeptLooks {
 
  private:
   [[nodiscard]] OpenFile folder() const;
+  [[nodiscard]] std::set<std::string> sessions() const;
 
   const std::filesystem::path folder_;
   mutable std::mutex mutex_;

@@ -20,6 +20,7 @@
 #include "alerts/alert_dispatcher.h"
 #include "api/api.h"
 #include "api/check_service.h"
+#include "api/hang_diagnosis.h"
 #include "api/look_keeper.h"
 #include "api/recovery.h"
 #include "api/recovery_steps.h"
@@ -73,6 +74,7 @@ struct Monitor::State {
       is_stopping = true;
     }
     through.reset();  // its observations are still to be stored
+    hang_diagnosis.reset();
     if (store_thread) store_thread->listen_for_messages(nullptr);
     stop_alerts();
     // Running checks end as failed, which the store thread records before it stops.
@@ -88,6 +90,8 @@ struct Monitor::State {
   [[nodiscard]] Result<void> open_store(const Settings& settings);
   [[nodiscard]] Result<void> start_proxy(const Settings& settings,
                                          const AccessPolicy& access_policy);
+  /// Starts what looks at servers that hang; empty: no command is set.
+  [[nodiscard]] HangListener diagnosis_of_hangs(const Settings& settings);
   [[nodiscard]] Result<void> start_checks(const Settings& settings);
   /// REQUIRES: the API and the store are there.
   void start_recovery(const Settings& settings, const std::filesystem::path& database);
@@ -112,6 +116,7 @@ struct Monitor::State {
   const std::shared_ptr<GuessLimits> guesses = std::make_shared<GuessLimits>();
   /// Of OpenTelemetry, for the proxy as well.
   const std::shared_ptr<OtlpMemory> traces = std::make_shared<OtlpMemory>();
+  std::shared_ptr<KeptLooks> looks;  ///< Of sessions in trouble; set with the store.
   const std::shared_ptr<ChannelStatusRegistry> registry = std::make_shared<ChannelStatusRegistry>();
   std::unique_ptr<OtlpExporter> exporter;  ///< Null: no collector is set.
   std::unique_ptr<StoreThread> store_thread;
@@ -123,8 +128,9 @@ struct Monitor::State {
   std::unique_ptr<Api> api;
   std::unique_ptr<mcp::HttpHandler> mcp;
   std::unique_ptr<HttpServer> server;
-  std::unique_ptr<HttpServer> telemetry;  ///< Null: OpenTelemetry comes to `server` alone.
-  std::unique_ptr<PassThrough> through;   ///< Null: no model server was named.
+  std::unique_ptr<HttpServer> telemetry;          ///< Null: OpenTelemetry comes to `server` alone.
+  std::unique_ptr<HangDiagnosis> hang_diagnosis;  ///< Null: no command is set. `through` uses it.
+  std::unique_ptr<PassThrough> through;           ///< Null: no model server was named.
   std::unique_ptr<Liveness> liveness;
   std::unique_ptr<ReadyCommand> ready_command;  ///< Null: no command is set.
   std::unique_ptr<LookKeeper> look_keeper;
@@ -329,6 +335,7 @@ Result<void> Monitor::State::open_store(const Settings& settings) {
        .metrics = &metrics});
   if (!started) return started.error();
   store_thread = std::move(*started);
+  looks = std::make_shared<KeptLooks>(KeptLooks::folder_of(database_of(settings)));
   store_thread->set_estimator(std::make_shared<Estimator>(database_of(settings)));
   return {};
 }
@@ -367,10 +374,26 @@ Result<void> Monitor::State::start_proxy(const Settings& settings,
                                                               const std::string& guess) {
              return traces->session_of(trace, guess);
            }},
-      Spending::file_of(database_of(settings)), guesses);
+      Spending::file_of(database_of(settings)), guesses, diagnosis_of_hangs(settings));
   if (!started) return started.error();
   through = std::move(*started);
   return {};
+}
+
+HangListener Monitor::State::diagnosis_of_hangs(const Settings& settings) {
+  if (settings.recovery.diagnose.empty()) return {};
+  const auto database = database_of(settings);
+  const auto pause = std::make_shared<Recovery>(RecoveryRules{}, Recovery::pause_file_of(database));
+  hang_diagnosis = std::make_unique<HangDiagnosis>(
+      *store_thread,
+      HangDiagnosis::Options{.command = settings.recovery.diagnose,
+                             .looks = looks,
+                             .is_paused = [pause] { return pause->is_paused(); },
+                             .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
+  return [diagnosis = hang_diagnosis.get()](const Url& server, const std::string& request,
+                                            ServerState state) {
+    diagnosis->found(server, request, state);
+  };
 }
 
 void Monitor::State::start_recovery(const Settings& settings,
@@ -380,7 +403,6 @@ void Monitor::State::start_recovery(const Settings& settings,
   const auto recovery =
       std::make_shared<Recovery>(settings.recovery.rules, Recovery::pause_file_of(database));
   api->act_by(recovery);
-  const auto looks = std::make_shared<KeptLooks>(KeptLooks::folder_of(database));
   api->show_looks(looks);
   look_keeper = std::make_unique<LookKeeper>(
       *store_thread, LookKeeper::Options{.looks = looks, .asks_git = asks_git, .log = log});

@@ -104,7 +104,7 @@ PassThrough::~PassThrough() {
 Result<std::unique_ptr<PassThrough>> PassThrough::start(
     const Settings& settings, AccessPolicy access_policy, const CancelledSessions& cancelled,
     ObservationWriter::Options observation_writer, const std::filesystem::path& spending_file,
-    std::shared_ptr<GuessLimits> guesses) {
+    std::shared_ptr<GuessLimits> guesses, HangListener hangs) {
   auto upstreams = upstreams_in(settings.proxy, settings.model.ca_file);
   if (!upstreams) return upstreams.error();
   auto tls = tls_files(settings.monitor);
@@ -150,6 +150,10 @@ Result<std::unique_ptr<PassThrough>> PassThrough::start(
        .session_of_process =
            [](const ProcessFacts& process) {
              return variable_of(static_cast<pid_t>(process.pid), "WATCHDOG_SESSION");
+           },
+       .finding =
+           [hangs = std::move(hangs)](const Url& server, const ServerFinding& found) {
+             if (hangs) hangs(server, name_of_request(found.request), found.evidence.state);
            },
        .listener =
            [observation_writer = made->observation_writer_.get(),

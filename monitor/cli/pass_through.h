@@ -16,16 +16,20 @@
 
 namespace watchdog::monitor {
 
+/// Gets what a model server does with a request, which reports name so. From any thread.
+using HangListener =
+    std::function<void(const Url& server, const std::string& request, ServerState state)>;
+
 /// Thread-safe.
 class PassThrough {
  public:
   /// `access_policy` is the access policy; requests of sessions in `cancelled` (which must outlive
-  /// this) are denied. `spending_file`: of the budgets' counts. `guesses`: see Access. Errors:
-  /// `invalid` (settings, files), `unavailable` (the port).
+  /// this) are denied. `spending_file`: of the budgets' counts. `guesses`: see Access. `hangs` gets
+  /// what the servers do. Errors: `invalid` (settings, files), `unavailable` (the port).
   [[nodiscard]] static Result<std::unique_ptr<PassThrough>> start(
       const Settings& settings, AccessPolicy access_policy, const CancelledSessions& cancelled,
       ObservationWriter::Options observation_writer, const std::filesystem::path& spending_file,
-      std::shared_ptr<GuessLimits> guesses = nullptr);
+      std::shared_ptr<GuessLimits> guesses = nullptr, HangListener hangs = {});
   ~PassThrough();
   PassThrough(const PassThrough&) = delete;
   PassThrough& operator=(const PassThrough&) = delete;

@@ -79,6 +79,30 @@ TEST(Bundle, has_what_was_seen_when_the_session_got_into_trouble) {
   EXPECT_EQ(present_facts_text(given, "dead-4"), "") << "there is nothing to keep";
 }
 
+TEST(Bundle, has_what_a_program_printed_of_a_model_server_that_hung) {
+  const ServerLook look{
+      .server = "http://127.0.0.1:8080",
+      .pid = 4711,
+      .process = "llama-server",
+      .command = {"py-spy", "dump", "--pid", "4711"},
+      .end = "ended with 0",
+      .printed = "Thread 4711 (idle): \"main\"\npassword=hunter2-hunter2\n\x1b[31m",
+      .at = facts().at};
+  auto given = facts();
+  given.server = {.moment = "hung-4711", .text = server_look_text(look)};
+  const auto text = file_of(given, "server.txt");
+  EXPECT_EQ(text, given.server.text) << "it was clean when it was kept";
+  EXPECT_TRUE(
+      text.starts_with("The model server http://127.0.0.1:8080 hung, 2025-11-30 00:01:40 "
+                       "UTC\nprocess 4711 (llama-server)\ncommand py-spy dump --pid "
+                       "4711\nThe command ended with 0. It printed:\n\nThread 4711 "))
+      << text;
+  EXPECT_FALSE(has(text, "hunter2")) << text;
+  EXPECT_FALSE(has(text, "\x1b")) << text;
+  EXPECT_TRUE(has(file_of(given, "README.md"), "- `server.txt`: what the program"));
+  EXPECT_TRUE(has(server_look_text({.end = "ended with 0"}), "It printed:\n\nnothing\n"));
+}
+
 TEST(Bundle, has_its_files_in_order_and_the_first_is_for_people) {
   std::vector<std::string> names;
   for (const auto& file : bundle_files(facts())) names.push_back(file.name);

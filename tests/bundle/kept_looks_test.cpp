@@ -41,6 +41,22 @@ TEST_F(KeptLooksTest, the_newest_look_of_a_session_replaces_its_earlier_one) {
   EXPECT_EQ(fs::status(folder).permissions(), fs::perms::owner_all);
 }
 
+TEST_F(KeptLooksTest, a_look_at_the_model_server_stays_beside_that_at_the_agent) {
+  ASSERT_TRUE(looks.keep("s", "looping-17", "agent"));
+  ASSERT_TRUE(looks.keep("s", "hung-1", "old", LookOf::server));
+  ASSERT_TRUE(looks.keep("s", "hung-4711", "server", LookOf::server));
+  ASSERT_TRUE(looks.keep("t", "hung-4711", "server", LookOf::server));
+  EXPECT_EQ(looks.look("s").text, "agent");
+  EXPECT_EQ(looks.look("s", LookOf::server).text, "server");
+  EXPECT_EQ(looks.look("s", LookOf::server).moment, "hung-4711");
+  EXPECT_EQ(looks.look("t").text, "");
+  EXPECT_EQ(looks.moments(), (std::map<std::string, std::string>{{"s", "looping-17"}}));
+  ASSERT_TRUE(looks.keep("s", "dead-40", "agent"));
+  EXPECT_EQ(looks.look("s", LookOf::server).text, "server");
+  looks.remove_unless([](const std::string& session) { return session == "s"; });
+  EXPECT_EQ(files(), (std::vector<std::string>{"s~dead-40.txt", "s~hung-4711.server"}));
+}
+
 TEST_F(KeptLooksTest, a_look_is_cut_and_a_draft_of_a_crash_is_replaced) {
   ASSERT_TRUE(looks.keep("s", "dead-4", "one"));
   std::ofstream(folder / "s~dead-5.txt.new") << "half";

@@ -4,15 +4,12 @@ import contextlib
 import http.client
 import json
 import os
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 
 from mails import Mails
-from settings_trial import PATIENCE_S, PROGRESS, SESSIONS, TLS, free_port, model, probe, until
+from settings_trial import PATIENCE_S, PROGRESS, SESSIONS, TLS, HangingModel, chat, free_port, model, probe, until
 from upstream import chunk
 
 NO_VARIABLE = "a rule of a tool is a table, and an environment variable holds one value"
@@ -466,10 +463,6 @@ def export_headers_file(trial):
 # -- [proxy]
 
 
-def chat(name="m"):
-    return {"model": name, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
-
-
 @probe("proxy.upstream", default="no proxy", other="a proxy")
 def proxy_upstream(trial):
     port = free_port()
@@ -530,35 +523,11 @@ def proxy_assume_working(trial):
     return "comments" if commented.is_set() else "nothing"
 
 
-HANGS = """import socket, time
-server = socket.create_server(("127.0.0.1", 0))
-print(server.getsockname()[1], flush=True)
-while True:
-    connection = server.accept()[0]
-    if connection.recv(65536).startswith(b"POST"):
-        print("asked", flush=True)
-        kept = connection
-    else:
-        connection.sendall(b"HTTP/1.1 404 Not Found\\r\\nContent-Length: 0\\r\\nConnection: close\\r\\n\\r\\n")
-        connection.close()
-"""
-
-
 @probe("proxy.on_hung", default="waits", other=504)
 def proxy_on_hung(trial):
-    server = subprocess.Popen([sys.executable, "-c", HANGS], stdout=subprocess.PIPE, text=True)
-    trial.stack.callback(lambda: (server.kill(), server.wait(), server.stdout.close()))
-    trial.set("fail", proxy__upstream=f"http://127.0.0.1:{server.stdout.readline().strip()}", proxy__probe=True)
-    monitor = trial.serve()
-    proxy, answers = monitor.proxy(), []
-    threading.Thread(target=lambda: answers.append(monitor.ask("POST", "/s/one/v1/chat/completions", chat(), host=proxy)[0]),
-                     daemon=True).start()
-    server.stdout.readline()
-    time.sleep(0.3)
-    server.send_signal(signal.SIGSTOP)
-    hung = lambda: [event for event in monitor.ask("GET", f"{SESSIONS}/one/events?kind=evidence")[1].get("events", [])
-                    if event["state"] == "hung"]
-    until(hung, lambda: monitor.ask("GET", f"{SESSIONS}/one/events"))
+    server = HangingModel(trial)
+    trial.set("fail", proxy__upstream=server.url, proxy__probe=True)
+    answers = server.hang(trial.serve())
     return wait_for(lambda: answers, trial)[0] if trial.is_set else "answers" if answers else "waits"
 
 

@@ -3,7 +3,7 @@
 import json
 import time
 
-from settings_trial import SESSIONS, probe, until
+from settings_trial import SESSIONS, HangingModel, probe, until
 
 
 @probe("recovery.on_ready", default="runs nothing", other="runs for s")
@@ -112,3 +112,14 @@ def recovery_bundle_git(trial):
     monitor.ask("POST", SESSIONS, {"sessionId": "s"})
     archive = monitor.ask("GET", f"{SESSIONS}/s/bundle")[1]
     return "leaves it out" if "it was left out on request" in archive else "asks git" if "folder is not known" in archive else archive
+
+
+@probe("recovery.diagnose", default="keeps nothing", other="keeps what it printed")
+def recovery_diagnose(trial):
+    server = HangingModel(trial)
+    trial.set(["echo", "look at {pid}"], proxy__upstream=server.url, proxy__probe=True)
+    monitor = trial.serve()
+    server.hang(monitor)
+    kept = lambda: f"look at {server.pid}" in monitor.ask("GET", f"{SESSIONS}/one/bundle")[1]
+    until(kept, monitor.said) if trial.is_set else time.sleep(3)
+    return "keeps what it printed" if kept() else "keeps nothing"

@@ -150,6 +150,46 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return bool(select.select([self.connection], [], [], seconds)[0])
 
 
+def chat(name="m"):
+    return {"model": name, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
+
+
+HANGS = """import socket, time
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+while True:
+    connection = server.accept()[0]
+    if connection.recv(65536).startswith(b"POST"):
+        print("asked", flush=True)
+        kept = connection
+    else:
+        connection.sendall(b"HTTP/1.1 404 Not Found\\r\\nContent-Length: 0\\r\\nConnection: close\\r\\n\\r\\n")
+        connection.close()
+"""
+
+
+class HangingModel:
+    """A model server that keeps a request, and that stops then."""
+
+    def __init__(self, trial):
+        self.process = subprocess.Popen([sys.executable, "-c", HANGS], stdout=subprocess.PIPE, text=True)
+        trial.stack.callback(lambda: (self.process.kill(), self.process.wait(), self.process.stdout.close()))
+        self.pid, self.url = self.process.pid, f"http://127.0.0.1:{self.process.stdout.readline().strip()}"
+
+    def hang(self, monitor):
+        """Stops it at a request of the session `one`, and returns when the monitor knows. Gives the list of the statuses that the client gets."""
+        proxy, answers = monitor.proxy(), []
+        threading.Thread(target=lambda: answers.append(monitor.ask("POST", "/s/one/v1/chat/completions", chat(), host=proxy)[0]),
+                         daemon=True).start()
+        self.process.stdout.readline()
+        time.sleep(0.3)
+        self.process.send_signal(signal.SIGSTOP)
+        hung = lambda: [event for event in monitor.ask("GET", f"{SESSIONS}/one/events?kind=evidence")[1].get("events", [])
+                        if event["state"] == "hung"]
+        until(hung, lambda: monitor.ask("GET", f"{SESSIONS}/one/events"))
+        return answers
+
+
 def model(*steps, check='{"status":"B","reason":"it does the same again"}'):
     """A model that does these steps in turn, and the last one again and again.
 

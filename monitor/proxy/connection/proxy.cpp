@@ -104,8 +104,9 @@ Result<void> Proxy::State::open() {
                                  .look_every = options.settings.look_every,
                                  // Faster sampling expects a faster server.
                                  .limits = {.gap_prior = 30 * options.settings.look_every}},
-                                [this](const ServerFinding& finding) {
+                                [this, url = upstream.url](const ServerFinding& finding) {
                                   asio::post(context, [this, finding] { learn(finding); });
+                                  if (options.finding) options.finding(url, finding);
                                 });
     if (!prober) return prober.error();
     server.prober = std::move(*prober);

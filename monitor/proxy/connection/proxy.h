@@ -73,6 +73,9 @@ class Proxy {
     std::function<std::optional<ProcessFacts>(const ClientConnection&)> client_of{};
     /// Returns the session that a process was started for; empty: none. As `client_of`.
     std::function<std::string(const ProcessFacts&)> session_of_process{};
+    /// Gets what a server does with a request, also after the request's end. From the threads of
+    /// the probers. Must not wait; null: nobody asks.
+    std::function<void(const Url& server, const ServerFinding&)> finding{};
     /// Gets what is seen, in order, from the proxy's thread. Must not wait.
     std::function<void(Observation)> listener;
     std::function<void(const std::string&)> log{};

@@ -89,6 +89,11 @@ struct ExchangeEnded {
   std::optional<WallTime> until{};  ///< If it was over a budget: when requests are taken again.
 };
 
+/// The call id of all reports about an exchange's request.
+[[nodiscard]] inline std::string name_of_request(std::uint64_t exchange) {
+  return "request-" + std::to_string(exchange);
+}
+
 /// One thing that happened to one exchange; they come in order. A plain value.
 struct Observation {
   std::uint64_t exchange = 0;  ///< Rises with each request; never used again.

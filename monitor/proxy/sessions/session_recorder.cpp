@@ -92,10 +92,6 @@ Report rest_after(const ObservedExchange& exchange, bool is_unread, const std::s
                         : std::string(early_end(heard.finish_reason, !heard.calls.empty())));
 }
 
-std::string name_of_request(std::uint64_t number) {
-  return "request-" + std::to_string(number);
-}
-
 }  // namespace
 
 struct SessionRecorder::State {
