@@ -125,7 +125,7 @@ Result<ActPage> acts_on(StoreReader& reader, const std::string& session, std::in
   return page;
 }
 
-/// What came of an act, apart from the verdict that it was for.
+/// The result of an act stands apart from the verdict that it was for.
 void write_act(JsonWriter& out, const AuditEntry& entry) {
   const auto parts = proven(entry.outcome);
   out.open_object().field("id", entry.id).field("at", entry.at.time_since_epoch().count());
