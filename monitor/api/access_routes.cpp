@@ -1,3 +1,7 @@
+// Routes for callers: who one is, how a browser logs in, and the list of acts. Acts of one session
+// are looked for among all of them: they are few, and the log has no index by session. Each
+// answer looks at a bounded number, and says where the next one begins. The result of a rule's act
+// is apart from the verdict that it was for, so that nobody has to take the text apart.
 #include <optional>
 #include <utility>
 #include <vector>

@@ -1,5 +1,6 @@
-// A file is named SESSION~MOMENT.txt, or SESSION~MOMENT.server of a model server. No session's id
-// has a `~`, and neither `.` nor `..` is one.
+// A file is named SESSION~MOMENT.txt, or SESSION~MOMENT.server if it is of a model server. No
+// session's id has a `~`, and neither `.` nor `..` is one. A draft that a crash left ends in
+// `.new`, so it counts as no look, and the next look of that name replaces it.
 #include "bundle/kept_looks.h"
 
 #include <fcntl.h>
