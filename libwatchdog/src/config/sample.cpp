@@ -1,3 +1,6 @@
+// A sample of the settings file, and the list of all settings. Both are made of the table of rows:
+// each setting is written as a comment with its default. Only tables whose names users choose are
+// written out here, because the table of rows has no names for them.
 #include <set>
 
 #include "config/table.h"
