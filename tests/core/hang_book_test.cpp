@@ -9,7 +9,7 @@
 namespace watchdog::monitor {
 namespace {
 
-using Names = std::set<std::string>;
+using RequestNames = std::set<std::string>;
 constexpr ProcessId process{4711, 100};
 const std::string here = "http://127.0.0.1:8080";
 
@@ -23,16 +23,16 @@ TEST(HangBook, a_request_waits_from_its_hang_until_it_is_handled_or_moves) {
   book.found(here, "a", ServerState::hung);
   book.found(here, "b", ServerState::hung);
   book.found("http://elsewhere", "a", ServerState::hung);
-  EXPECT_EQ(book.waiting().at(here), (Names{"a", "b"}));
+  EXPECT_EQ(book.waiting().at(here), (RequestNames{"a", "b"}));
   book.handled(here, {"a", "unknown"});
   book.found(here, "a", ServerState::hung);
-  EXPECT_EQ(book.waiting().at(here), Names{"b"}) << "it is looked at once";
+  EXPECT_EQ(book.waiting().at(here), RequestNames{"b"}) << "it is looked at once";
   book.found(here, "b", ServerState::over);
   EXPECT_FALSE(book.waiting().contains(here));
-  EXPECT_EQ(book.waiting().at("http://elsewhere"), Names{"a"});
+  EXPECT_EQ(book.waiting().at("http://elsewhere"), RequestNames{"a"});
   book.found(here, "a", ServerState::reading);
   book.found(here, "a", ServerState::hung);
-  EXPECT_EQ(book.waiting().at(here), Names{"a"}) << "it is another hang";
+  EXPECT_EQ(book.waiting().at(here), RequestNames{"a"}) << "it is another hang";
 }
 
 TEST(HangBook, a_process_is_looked_at_again_after_something_there_moved) {
@@ -64,7 +64,7 @@ TEST(HangBook, it_is_bounded_and_gives_up_a_request_that_no_session_has) {
   book.wait_for(here, all);
   EXPECT_TRUE(book.waiting().empty());
   book.found(here, "new", ServerState::hung);
-  EXPECT_EQ(book.waiting().at(here), Names{"new"}) << "handled ones make room";
+  EXPECT_EQ(book.waiting().at(here), RequestNames{"new"}) << "handled ones make room";
 }
 
 TEST(HangDiagnosis, the_process_is_put_into_each_word) {

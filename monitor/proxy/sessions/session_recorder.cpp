@@ -92,6 +92,23 @@ Report rest_after(const ObservedExchange& exchange, bool is_unread, const std::s
                         : std::string(early_end(heard.finish_reason, !heard.calls.empty())));
 }
 
+/// Charges the cost of an exchange to the owner's budgets. Returns the reports that follow.
+std::vector<Report> charge(const ObservedExchange& exchange,
+                           const SessionRecorder::Options& options, WallTime now) {
+  std::vector<Report> reports;
+  if (!options.spending) return reports;
+  for (const auto& notice : options.spending->charge(exchange.spender, exchange.spent(), now)) {
+    if (notice.per == BudgetScope::session) {
+      reports.push_back(said(ReportKind::budget, notice.budget));
+      reports.back().detail = notice.figures;
+    }
+    if (!notice.percent) continue;
+    reports.push_back(said(ReportKind::message, "notification", notice.text));
+    if (options.on_spending) options.on_spending(exchange.session, notice.text);
+  }
+  return reports;
+}
+
 }  // namespace
 
 struct SessionRecorder::State {
@@ -421,26 +438,11 @@ struct SessionRecorder::State {
     return true;
   }
 
-  /// Charges what it cost to the owner's budgets.
-  void charge(const ObservedExchange& exchange) {
-    if (!options.spending) return;
-    for (auto& notice : options.spending->charge(exchange.spender, exchange.spent(), now)) {
-      if (notice.per == BudgetScope::session) {
-        auto report = said(ReportKind::budget, notice.budget);
-        report.detail = notice.figures;
-        say(exchange.session, std::move(report));
-      }
-      if (!notice.percent) continue;
-      say(exchange.session, said(ReportKind::message, "notification", notice.text));
-      if (options.on_spending) options.on_spending(exchange.session, notice.text);
-    }
-  }
-
   void end(std::uint64_t number, ObservedExchange& exchange, const ExchangeEnded& ended) {
     const std::string session = exchange.session;
     auto& memory = memories.at(session);
     if (exchange.answer) exchange.answer->end();
-    charge(exchange);
+    for (auto& report : charge(exchange, options, now)) say(session, std::move(report));
     if (exchange.helps) return end_helper(number, exchange, ended);
     if (exchange.answer && exchange.is_read) report_text_repetitions(exchange, "\n");
     const auto fault = exchange.fault(ended);
