@@ -66,6 +66,8 @@ def leaves(tree, path=()):
 # Tables whose names the user chooses, and what one may hold.
 OWN_TABLES = {("alerts", "channels"): set("type format url url_file to from command secret_file ca_file".split()),
               ("proxy", "upstreams"): set("url models api_key_file".split()),
+              ("proxy", "budgets"): set("per tokens cost refuse".split()),
+              ("proxy", "prices"): set("models input_per_million cached_per_million output_per_million".split()),
               ("recovery", "rules"): set("on step agent label command at_most dry_run hold_out".split()),
               ("policy", "tools"): {"use", "identity"}}
 
