@@ -49,7 +49,7 @@ Result<std::vector<Upstream>> upstreams_in(const ProxySettings& settings,
   return upstreams;
 }
 
-/// Finds out who sends a request. For the proxy's thread.
+/// Reads the sender of a request. For the proxy's thread.
 class RequestReader {
  public:
   RequestReader(const ObservationWriter& writer, TraceOwner session_of_trace)

@@ -76,7 +76,7 @@ TEST(LooseEnds, finished_unknown_or_forgotten_items_are_not) {
   EXPECT_EQ(note_after("TodoWrite", todos("pp").substr(0, 60)), "") << "it was cut";
   EXPECT_EQ(note_after("todo_write", R"({"merge":true,"todos":[{"id":"1","status":"pending"}]})"),
             "");
-  EXPECT_EQ(note_after("Write", todos("pp")), "") << "a file with a list is no plan";
+  EXPECT_EQ(note_after("Write", todos("pp")), "") << "a file with a list is not a plan";
 }
 
 TEST(LooseEnds, tasks_that_are_added_and_changed_one_by_one_are_counted) {
@@ -134,7 +134,7 @@ TEST(LooseEnds, an_answer_that_was_cut_is_named) {
         .message("The first part of")
         .say(idle(idle_reports::relayed, std::string(how)), ReportOrigin::proxy);
     EXPECT_EQ(agent.health(), HealthKind::idle);
-    EXPECT_EQ(agent.judged.history.notes->idle_why, "") << "it is no reason of a rest";
+    EXPECT_EQ(agent.judged.history.notes->idle_why, "") << "the cut is not the reason of the rest";
     return note_of(agent);
   };
   EXPECT_EQ(end(early_ends::length), "The model's last answer was cut at its limit of length");

@@ -39,7 +39,7 @@ struct Spender {
   std::string server{};  ///< The model server's URL.
 };
 
-/// Returns who asks. `model`: as the request names it.
+/// Returns the sender of a request. `model`: the name in the request.
 [[nodiscard]] Spender spender_of(const ExchangeBegan& began, const Attribution& from,
                                  std::string model);
 

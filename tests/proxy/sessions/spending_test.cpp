@@ -216,7 +216,7 @@ TEST_F(Counting, a_file_of_another_kind_is_corrupt_and_counts_begin_again) {
   file = folder.path() / "spending";
   budgets["daily"] = {.per = BudgetScope::day, .tokens = 1'000, .refuse = true};
   begin();
-  EXPECT_TRUE(spending->load().ok()) << "there is none yet";
+  EXPECT_TRUE(spending->load().ok()) << "the file does not exist yet";
   for (const char* text :
        {"", "{", "[]", "{}", R"({"budgets":3})", R"({"budgets":[3]})", R"({"budgets":[{}]})",
         R"({"budgets":[{"name":"daily","per":"week","spent":[]}]})",
