@@ -120,7 +120,7 @@ class UnderLoad(unittest.TestCase):
         def send():
             monitor = self.random.choice([monitor for monitor in self.monitors if monitor is not self.stopped])
             try:
-                last[monitor.host] = monitor.ask("POST", f"{SESSIONS}/{session}/events", events, patience_s=3)
+                last[monitor.host] = monitor.ask("POST", f"{SESSIONS}/{session}/events", events, patience_s=8)
                 return last[monitor.host][0] == 200
             except (OSError, http.client.HTTPException) as why:
                 last[monitor.host] = why

@@ -150,11 +150,12 @@ Result<std::size_t> Observer::State::abandon(Instant then, std::size_t count_max
     if (!eventless) return eventless.error();
     quiet = std::move(*eventless);
     for (const auto& [seq, session] : unattended(sessions, processes, count_max - quiet.size())) {
+      // Each question to a server is a round trip, and all writers wait for this turn. Memory also
+      // knows what the limit of size has dropped.
+      if (session->judged.history.last_sign > then) continue;
       const auto tick = EventReader(store.reader()).tick_of(seq);
       if (!tick) return tick.error();
-      // The limit of size drops events of running sessions, too. Then memory says when the session
-      // was heard last.
-      if (std::max(tick->value_or(Instant{}), session->judged.history.last_sign) > then) continue;
+      if (tick->value_or(Instant{}) > then) break;  // so are all that come after it
       if (std::ranges::find(quiet, session->id) == quiet.end()) quiet.push_back(session->id);
     }
     std::vector<Batch> ends;
