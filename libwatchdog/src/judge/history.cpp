@@ -28,8 +28,7 @@ constexpr Millis hurry_max{2'000};
 
 /// No deadline and no announcement is longer than a week.
 Millis bounded(Millis time) {
-  constexpr Millis week{604'800'000};
-  return std::clamp(time, Millis{0}, week);
+  return std::clamp(time, Millis{0}, Millis{604'800'000});  // a week
 }
 
 std::int32_t added(std::int32_t count, std::int64_t more) {
@@ -52,9 +51,10 @@ void resume(History& history, Instant now) {
   if (!history.notes->idle_why.empty()) history.notes.edit().idle_why.clear();
 }
 
-/// Ends a wait after a report of a call, unless it waits because of another call that is open.
-void resume_by_call(History& history, Instant now) {
-  if (!waits_for_call(history)) resume(history, now);
+/// Ends a wait or a rest, unless another call waits or the report is of a turn that is over.
+void resume_by_call(History& history, const Event& event) {
+  const bool is_over = history.lifecycle == Lifecycle::idle && is_older_than_hooks(history, event);
+  if (!is_over && !waits_for_call(history)) resume(history, event.tick);
 }
 
 void count_change(History& history, const Event& event, std::string_view type) {
@@ -153,7 +153,7 @@ void with_turn(History& history, std::string_view id, Work&& work) {
 
 void open_call(History& history, const Event& event, const Policy& policy) {
   const Report& report = event.report;
-  resume_by_call(history, event.tick);
+  resume_by_call(history, event);
   with_turn(history, report.turn, [](auto&, auto turn) { ++turn->calls; });
   if (history.open_calls->size() == open_calls_max) {
     const Seq oldest = history.open_calls->front().seq;
@@ -262,7 +262,7 @@ void finish_call(History& history, const Event& event, const Policy& policy) {
   }
   if (repetition.stepped) repetition.tool = first_characters(name, kept_name_bytes);
   note_novelty(history);
-  resume_by_call(history, event.tick);
+  resume_by_call(history, event);
   if (known_timeout) return;  // the same timeout again is not progress
   count_change(history, event, "tool_call");
   history.pace_from = event.tick;

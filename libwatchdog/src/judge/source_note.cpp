@@ -51,6 +51,13 @@ WallTime newest_report(const History& history) {
   return newest;
 }
 
+bool is_older_than_hooks(const History& history, const Event& event) {
+  if (event.origin != ReportOrigin::transcript) return false;
+  return std::ranges::any_of(history.sources, [&](const SourceNote& note) {
+    return note.origin == ReportOrigin::hooks && event.at < note.last;
+  });
+}
+
 void note_source(History& history, const Event& event) {
   const auto* beats = std::get_if<Heartbeats>(&event.report.detail);
   // A merged row has the time of its last part.

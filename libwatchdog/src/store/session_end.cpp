@@ -2,6 +2,7 @@
 // it: a complete answer, an interruption, an open wait, an error of the model server, or unfinished
 // work. Otherwise the outcome is `incomplete`.
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <utility>
 
@@ -164,6 +165,52 @@ class LastWords {
   std::optional<Outcome> asked_;
 };
 
+/// Gives the reports to LastWords, the newest first. Hooks report at once, while a transcript is
+/// read a moment later: its lines are taken by their own time.
+class ByTime {
+ public:
+  struct Row {
+    ReportKind kind;
+    std::string name;
+    std::string content;
+    std::int64_t at_ms;
+  };
+
+  explicit ByTime(LastWords words) : words_(std::move(words)) {}
+
+  void add(Row row, bool is_line) {
+    if (!is_line) {
+      while (!lines_.empty() && lines_.front().at_ms >= row.at_ms) fold_line();
+      fold(row);
+    } else if (lines_.push_back(std::move(row)); lines_.size() > lines_max) {
+      fold_line();
+    }
+  }
+  /// The outcome, if one of the reports so far decides.
+  [[nodiscard]] const std::optional<Outcome>& outcome() const { return outcome_; }
+  /// After the last report.
+  [[nodiscard]] Outcome finish() {
+    while (!lines_.empty()) fold_line();
+    return outcome_ ? std::move(*outcome_) : words_.otherwise();
+  }
+
+ private:
+  /// So many lines may be read after a hook reported something newer.
+  static constexpr std::size_t lines_max = 32;
+
+  void fold(const Row& row) {
+    if (!outcome_) outcome_ = words_.fold(row.kind, row.name, row.content);
+  }
+  void fold_line() {
+    fold(lines_.front());
+    lines_.pop_front();
+  }
+
+  LastWords words_;
+  std::deque<Row> lines_;  ///< Of a transcript, the newest first: not yet in their place.
+  std::optional<Outcome> outcome_;
+};
+
 /// A person ended the agent in the middle of its work. That person knows it and needs no alert.
 Outcome by_person(Outcome outcome) {
   if (outcome.kind != OutcomeKind::incomplete) return outcome;
@@ -180,17 +227,20 @@ Outcome Store::State::Appender::outcome_by_answer(const Head& head, Outcome repo
       std::ranges::find(acts_of_a_person, reported.reason) != std::end(acts_of_a_person);
   // An agent's own word, such as `other` or `exit`, does not say how its work ended.
   reported.reason = reasons::task_complete;
-  LastWords words(std::move(reported));
-  Backwards at(*log_.reader.state_, "kind, name, content, prev", 3, head.seq);
-  std::optional<Outcome> outcome;
-  for (int looked = 0; !outcome && looked < reports_looked_at && at.step(); ++looked) {
+  ByTime reports{LastWords(std::move(reported))};
+  Backwards at(*log_.reader.state_, "kind, name, content, at_ms, origin, prev", 5, head.seq);
+  for (int looked = 0; !reports.outcome() && looked < reports_looked_at && at.step(); ++looked) {
     const auto& query = at.row();
     const auto kind = query.integer(0);
-    if (kind >= 0 && kind < static_cast<std::int64_t>(std::size(Names<ReportKind>::all)))
-      outcome = words.fold(static_cast<ReportKind>(kind), query.text(1), query.text(2));
+    if (kind < 0 || kind >= static_cast<std::int64_t>(std::size(Names<ReportKind>::all))) continue;
+    reports.add({.kind = static_cast<ReportKind>(kind),
+                 .name = query.text(1),
+                 .content = query.text(2),
+                 .at_ms = query.integer(3)},
+                query.integer(4) == static_cast<std::int64_t>(ReportOrigin::transcript));
   }
-  if (!outcome) outcome = words.otherwise();
-  return is_act ? by_person(std::move(*outcome)) : std::move(*outcome);
+  auto outcome = reports.finish();
+  return is_act ? by_person(std::move(outcome)) : outcome;
 }
 
 }  // namespace watchdog
