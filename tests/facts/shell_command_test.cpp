@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "facts/agent_tools.h"
@@ -97,6 +98,25 @@ TEST(CallsThatWait, keep_their_mark_in_a_file) {
     for (std::size_t cut = 0; cut < bytes.size(); ++cut) {
       EXPECT_FALSE(decoded_marks(bytes.substr(0, cut)).has_value()) << command << ": " << cut;
     }
+  }
+}
+
+TEST(CommandsThatDoNothing, ask_for_the_same_in_any_words) {
+  const auto identity = [](const std::string& command) {
+    const nlohmann::json arguments{{"command", command}, {"description", "Says: " + command}};
+    return marks_of_call("Bash", arguments.dump().c_str()).identity;
+  };
+  const auto nothing = identity("true");
+  for (const auto* command : {":", ": the tests still run", "true && true", "# only a comment",
+                              "true # done", "/bin/true", "\"}", "( : ) ; true"}) {
+    EXPECT_TRUE(purpose_of_command(command).does_nothing) << command;
+    EXPECT_EQ(identity(command), nothing) << command;
+  }
+  for (const auto* command :
+       {"", "false", "true > out", "true && make", "make # true", "true\nmake", "# a comment\nmake",
+        "echo a#b", "[ -f out ]", "$NEXT", "sleep 9"}) {
+    EXPECT_FALSE(purpose_of_command(command).does_nothing) << command;
+    EXPECT_NE(identity(command), nothing) << command;
   }
 }
 

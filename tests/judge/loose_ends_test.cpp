@@ -52,6 +52,22 @@ std::string note_after(const std::string& tool, const std::string& arguments) {
   return note_of(agent);
 }
 
+TEST(LooseEnds, a_plan_that_is_sent_again_with_each_step_is_no_repetition) {
+  for (const auto* tool : {"TodoWrite", "update_plan", "set_plan", "write_todos"}) {
+    Agent agent;
+    prompt(agent);
+    std::string plan = "pppppppp";
+    for (char& item : plan) {
+      item = 'i';
+      agent.call(tool, todos(plan), "The list is kept.");
+      item = 'd';
+      agent.call("Edit", R"({"file":"a"})", std::string("edited ") + plan);
+    }
+    for (const auto& change : agent.changes)
+      EXPECT_NE(change.health.kind, HealthKind::suspect) << tool << agent.story();
+  }
+}
+
 TEST(LooseEnds, open_items_of_the_plan_are_named) {
   EXPECT_EQ(note_after("TodoWrite", todos("ddppp")), "The turn ended with 3 of 5 plan items open");
   EXPECT_EQ(note_after("todowrite", todos("p")), "The turn ended with 1 of 1 plan item open");

@@ -177,6 +177,8 @@ bool cut(std::string_view command, Each&& each) {
           command.substr(std::min(command.find_first_not_of("> ", at), command.size()));
       writes = writes || !(target.starts_with("/dev/null") || target.starts_with('&'));
       ++at;
+    } else if (c == '#') {  // within a word it is a part of that
+      at = std::min(command.find('\n', at), command.size());
     } else if (c == '"' || c == '\'') {
       const auto end = std::min(command.find(c, at + 1), command.size());
       const auto inside = command.substr(at + 1, end - at - 1);
@@ -266,13 +268,17 @@ std::string command_in(std::string_view arguments) {
 
 CommandPurpose purpose_of_command(std::string_view command) {
   if (command.find_first_not_of(" \t\r\n") == command.npos) return {.waits = true};
+  constexpr std::string_view punctuation = " \t\r\n:;,.\"'(){}[]<>|&";
+  if (command.find_first_not_of(punctuation) == command.npos)
+    return {.reads_only = true, .does_nothing = true};
   const bool whole = command.size() <= bytes_max;
-  CommandPurpose purpose{.reads_only = whole};
+  CommandPurpose purpose{.reads_only = whole, .does_nothing = whole};
   const bool writes = cut(command.substr(0, bytes_max), [&](const Words& words) {
     purpose.waits = purpose.waits || is_waiting(words);
     purpose.reads_only = purpose.reads_only && is_reading(words);
+    purpose.does_nothing = purpose.does_nothing && (words[0] == "true" || words[0] == ":");
   });
-  if (writes) purpose.reads_only = false;
+  if (writes) purpose.reads_only = purpose.does_nothing = false;
   return purpose;
 }
 

@@ -11,6 +11,8 @@ namespace watchdog {
 struct CommandPurpose {
   bool waits = false;       ///< It sleeps, or watches something that runs.
   bool reads_only = false;  ///< Each of its programs is known to change no file.
+  /// It is not empty, and runs nothing but `true` or `:`. Comments and punctuation run nothing.
+  bool does_nothing = false;
 };
 
 /// Returns the first 60 bytes of the command among the arguments of a call, on one line. They

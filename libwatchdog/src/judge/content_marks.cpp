@@ -264,6 +264,7 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
 /// Marks the purpose of a call. `typed`: the text among its arguments, if it has one.
 void mark_purpose(Marks& marks, std::string_view tool, const std::optional<std::string>& typed,
                   bool is_command) {
+  constexpr std::string_view nothing = "a command that does nothing";
   auto of_tool = purpose_of_tool(tool);
   if (of_tool == ToolPurpose::unknown && is_command) of_tool = ToolPurpose::command;
   switch (of_tool) {
@@ -271,6 +272,8 @@ void mark_purpose(Marks& marks, std::string_view tool, const std::optional<std::
       const auto purpose = typed ? purpose_of_command(*typed) : CommandPurpose{};
       marks.waits = purpose.waits;
       marks.reads_only = purpose.reads_only;
+      // `true` and `: waiting` ask for the same.
+      if (purpose.does_nothing) marks.identity = digest_of(nothing);
       break;
     }
     case ToolPurpose::may_wait:
@@ -309,6 +312,8 @@ Marks marks_of_arguments(const Report& report) {
   Shingles shingles;
   const std::string_view text = report.content;
   const bool one_text = is_one_text(report.name);
+  // A plan is sent again with a few words changed, and a written text asks nothing.
+  const bool may_ask = !one_text && plan_tool(report.name) == PlanTool::none;
   const auto first = text.find_first_not_of(" \t\r\n");
   const bool like_json =
       first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
@@ -316,7 +321,7 @@ Marks marks_of_arguments(const Report& report) {
     Canonical canonical(marks, shingles);
     if (nlohmann::json::sax_parse(text, &canonical)) {
       marks.identity = canonical.digest();
-      marks.worded = asks_in_words(canonical.words());
+      marks.worded = may_ask && asks_in_words(canonical.words());
       const auto text_alone = canonical.digest_of_one_text();
       if (one_text && text_alone != 0) marks.identity = text_alone;
       mark_purpose(marks, report.name, canonical.typed(), canonical.has_command());
@@ -333,9 +338,9 @@ Marks marks_of_arguments(const Report& report) {
     std::string folded;
     fold(text, folded);
     shingles.add_words(folded);
-    marks.worded = !one_text && asks_in_words(words_in(text));
-    mark_purpose(marks, report.name, std::string(text), false);
+    marks.worded = may_ask && asks_in_words(words_in(text));
     marks.identity = one_text ? digest_of_text(folded) : digest_of(folded);
+    mark_purpose(marks, report.name, std::string(text), false);
   }
   if (says_less_than_hash(report)) marks.identity = digest_of(report.hash);
   marks.identity = never_zero(marks.identity);

@@ -24,6 +24,7 @@ constexpr PlanToolRow plan_tools[] = {
     {"write_todos", PlanTool::list},         // Gemini CLI
     {"todo_write", PlanTool::list},          // Cursor
     {"SetTodoList", PlanTool::list},         // Kimi CLI
+    {"set_plan", PlanTool::list},            // plans of other agents
 };
 
 constexpr std::size_t read_bytes_max = 64U << 10U;
