@@ -295,6 +295,7 @@ std::string progress_in(const History& history, Instant now) {
   const bool asks = history.notes->relay_at > history.last_change && history.phase == "model";
   if (asks && history.last_change_type == "input" && history.open_calls->empty())
     return asked_in(history, now);
+  if (history.last_change_type.empty()) return "no progress reported yet";
   const auto& recent = history.notes->words->recent;
   std::string text = "last progress: ";
   if (history.last_change_type == "tool_call" && !recent.empty()) {
