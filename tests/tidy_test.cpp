@@ -45,6 +45,7 @@ const Set shared_with_monitor = {
     "codec/json_bounds.h",
     "codec/progress.h",
     "config/channel_kind.h",
+    "config/own_names.h",
     "config/toml_leaf.h",
     "facts/agent_tools.h",
     "facts/call_process.h",

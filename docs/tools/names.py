@@ -36,7 +36,10 @@ class Names:
             self.flags[command] = set(re.findall(r"(?<![\w-])(--?[A-Za-z][\w-]*)", text))
         self.top = set(re.findall(r"(?<![\w-])(--?[A-Za-z][\w-]*)", program("--help")))
         self.all_flags = set().union(self.top, *self.flags.values())
-        settings = json.loads(program("config", "--json"))["settings"]
+        told = json.loads(program("config", "--json"))
+        settings, self.named = told["settings"], {one["key"] for one in told["named"]}
+        # The variable of a key in a table whose names the user chooses.
+        self.own_variable = re.compile("|".join(re.sub(r"\.NAME\b", ".[A-Z_]+", f"WATCHDOG.{key.upper()}").replace(".", "_") for key in self.named))
         self.keys = {one["key"] for one in settings}
         self.sections = {key.split(".")[0] for key in self.keys}
         self.variables = {name for one in settings for name in one["variables"]} | OTHER_VARIABLES
@@ -63,27 +66,11 @@ def leaves(tree, path=()):
         yield from leaves(value, (*path, key)) if isinstance(value, dict) else [(*path, key)]
 
 
-# Tables whose names the user chooses, and what one may hold.
-OWN_TABLES = {("alerts", "channels"): set("type format url url_file to from command secret_file ca_file".split()),
-              ("proxy", "upstreams"): set("url models api_key_file".split()),
-              ("proxy", "budgets"): set("per tokens cost refuse".split()),
-              ("proxy", "prices"): set("models input_per_million cached_per_million output_per_million".split()),
-              ("recovery", "rules"): set("on step agent label command at_most dry_run hold_out".split()),
-              ("policy", "tools"): {"use", "identity"}}
-
-
-def is_in_own_table(variable):
-    """Whether it is the variable of a key in a table whose names the user chooses."""
-    return any(re.fullmatch(f"watchdog_{section}_{table}_[a-z_]+_({'|'.join(keys)})", variable.lower())
-               for (section, table), keys in OWN_TABLES.items() if section != "policy")
-
-
 def wrong_settings(text, names):
     """Keys of a block of TOML in our sections."""
     for path in leaves(tomllib.loads(text)):
-        if path[0] not in names.sections or ".".join(path) in names.keys or path[:2] == ("tools", "timeouts"):
-            continue
-        if path[:2] not in OWN_TABLES or path[-1] not in OWN_TABLES[path[:2]]:
+        own = ".".join((*path[:2], "NAME", *path[3:]))
+        if path[0] in names.sections and ".".join(path) not in names.keys and own not in names.named:
             yield ".".join(path)
 
 
@@ -119,7 +106,7 @@ def wrong_names(text, names):
         if found[0] not in texts.FINDINGS:
             yield found.start(), f"finding {found[0]}"
     for found in re.finditer(r"\b((?:WATCHDOG|AUTONOMOUS|AGENT_TOOL)_[A-Z_]+[A-Z])\b", text):
-        if found[1] not in names.variables and not is_in_own_table(found[1]):
+        if found[1] not in names.variables and not names.own_variable.fullmatch(found[1]):
             yield found.start(), f"variable {found[1]}"
     for found in re.finditer(r"(?<![\w./])/(?:api|healthz|readyz|metrics)\b[\w/{}.-]*", text):
         path = found[0].rstrip(".")

@@ -146,7 +146,8 @@ The session of the command ends `completed` with exit code 0, else `failed` with
 
 
 def settings(program):
-    known = {one["key"]: one for one in json.loads(program("config", "--json"))["settings"]}
+    told = json.loads(program("config", "--json"))
+    known = {one["key"]: one for one in told["settings"]}
     sample, explained, section, comment = program("config", "--sample"), {}, "", []
     begun = False
     for line in sample.splitlines():
@@ -200,19 +201,29 @@ variables.
                          " ".join(filter(None, [code(known[key]["flag"]), *names]))))
         width = 4 if any(row[3] for row in rows) else 3
         page += table(("Key", "Default", "Meaning", "Flag, variable")[:width], [row[:width] for row in rows]) + "\n"
-    return page + """## Names of your own
+    # Tables that come with some names are above.
+    has_names = lambda one: any(key.startswith(one["key"].split("NAME")[0]) for key in known)
+    return page + own_names([one for one in told["named"] if not has_names(one)])
 
-Six sections take names that you choose.
 
-| Section | What it holds |
-|---|---|
-| `[alerts.channels.NAME]` | a channel for [alerts](../how-to/alerts.md): `type`, `format`, `url`, `url_file`, `to`, `from`, `command`, `secret_file`, `ca_file` |
-| `[proxy.upstreams.NAME]` | a further model server: `url`, `models`, `api_key_file` |
-| `[proxy.budgets.NAME]` | a [budget](../how-to/limit-tokens-and-cost.md) of agents that use the proxy: `per`, `tokens`, `cost`, `refuse` |
-| `[proxy.prices.NAME]` | what some models cost: `models`, `input_per_million`, `cached_per_million`, `output_per_million` |
-| `[recovery.rules.NAME]` | a rule that [acts on looping agents](../how-to/let-the-monitor-act.md): `on`, `step`, `agent`, `label`, `command`, `at_most`, `dry_run`, `hold_out` |
-| `[policy.tools.NAME]` | how calls of one tool count in the search for repetition: `use`, `identity` |
-"""
+# What a table with a name of the user's own holds.
+OWN_TABLES = {
+    "alerts.channels": "A channel for [alerts](../how-to/alerts.md).",
+    "proxy.upstreams": "A further model server.",
+    "proxy.budgets": "A [budget](../how-to/limit-tokens-and-cost.md) of agents that use the proxy.",
+    "proxy.prices": "What some models cost.",
+    "recovery.rules": "A rule that [acts on looping agents](../how-to/let-the-monitor-act.md).",
+    "policy.tools": "How calls of one tool count in the search for repetition."}
+
+
+def own_names(named):
+    page, tables = "## Names of your own\n\nYou choose NAME in these sections. No key has a default.\n\n", {}
+    for one in named:
+        table_name, key = one["key"].split(".NAME.")
+        tables.setdefault(table_name, []).append((code(key), one["help"]))
+    for table_name, rows in tables.items():
+        page += f"### [{table_name}.NAME]\n\n{OWN_TABLES[table_name]}\n\n" + table(("Key", "Meaning"), rows) + "\n"
+    return page.rstrip("\n") + "\n"
 
 
 def kind_of(schema):

@@ -17,6 +17,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/log.h"
+#include "config/own_names.h"
 #include "files/durable_file.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
@@ -40,9 +41,10 @@ constexpr const char* config_footer =
     "exit code is 2 if only the command line is wrong, 3 if the file or a variable is.\n"
     "\n"
     "--json: {\"file\": path or null, \"settings\": [{\"key\", \"value\" (null: none; of a secret "
-    "\"set\"), \"origin\", \"where\", \"variables\", \"flag\"}], \"notices\": [{\"key\", "
-    "\"where\", "
-    "\"message\"}] (keys that have no effect any more)}\n"
+    "\"set\"), \"origin\", \"where\", \"variables\", \"flag\"}], \"named\": [{\"key\", "
+    "\"help\", \"allowed\"}] (keys below a name that you choose, as "
+    "alerts.channels.NAME.url), \"notices\": [{\"key\", \"where\", \"message\"}] (keys that "
+    "have no effect any more)}\n"
     "\n";
 
 using nlohmann::json;
@@ -88,8 +90,12 @@ json object_of(const Configuration& configuration) {
   auto notices = json::array();
   for (const auto& notice : configuration.notices())
     notices.push_back({{"key", notice.key}, {"where", notice.where}, {"message", notice.message}});
+  auto named = json::array();
+  for (const auto& setting : settings_of_own_names())
+    named.push_back({{"key", setting.key}, {"help", setting.help}, {"allowed", setting.allowed}});
   return {{"file", file.empty() ? json() : json(file)},
           {"settings", std::move(settings)},
+          {"named", std::move(named)},
           {"notices", std::move(notices)}};
 }
 

@@ -3,6 +3,7 @@
 // written out here, because the table of rows has no names for them.
 #include <set>
 
+#include "config/own_names.h"
 #include "config/table.h"
 #include "watchdog/settings.h"
 
@@ -125,6 +126,21 @@ std::vector<SettingInfo> all_settings() {
                    .allowed = allowed_text(field, setting.row->allowed),
                    .variables = setting.variables(),
                    .flag = std::string(setting.row->flag)});
+  }
+  return all;
+}
+
+std::vector<SettingInfo> settings_of_own_names() {
+  constexpr std::string_view star = "*";
+  std::vector<SettingInfo> all;
+  Settings example;
+  for (const auto& row : setting_rows()) {
+    const auto at = row.key.find(star);
+    if (at == std::string_view::npos) continue;
+    const auto key = std::string(row.key).replace(at, star.size(), "NAME");
+    const auto field = find_setting(key).value().field(example);
+    all.push_back(
+        {.key = key, .help = std::string(row.help), .allowed = allowed_text(field, row.allowed)});
   }
   return all;
 }
