@@ -118,9 +118,19 @@ std::string agent_of(std::string_view client) {
 }
 
 /// Copilot CLI asks through a library of its API, with a header of GitHub's own in each request.
+/// The request for a summary has only the second one.
 bool is_copilot(const ExchangeBegan& began, std::string_view agent) {
   const bool is_library = agent == "openai-node" || agent == "anthropic-node";
-  return is_library && !header(began, "x-initiator").empty();
+  const bool has_one =
+      !header(began, "x-initiator").empty() || !header(began, "x-interaction-type").empty();
+  return is_library && has_one;
+}
+
+/// Copilot CLI says for what it asks. It does not say which session a subagent belongs to.
+void read_interaction(const ExchangeBegan& began, Attribution& found) {
+  const auto interaction = header(began, "x-interaction-type");
+  found.compacts = interaction == "conversation-compaction";
+  found.helper = found.compacts || interaction == "conversation-subagent";
 }
 
 struct NamedSession {
@@ -233,11 +243,15 @@ Attribution attribution_of(const ExchangeBegan& began, const ModelRequest* reque
   Attribution found;
   found.client = client_of(header(began, "user-agent"));
   found.agent = agent_of(found.client);
-  if (is_copilot(began, found.agent)) found.agent = "copilot-cli";
+  if (is_copilot(began, found.agent)) {
+    found.agent = "copilot-cli";
+    read_interaction(began, found);
+  }
   found.final = lowered(header(began, "x-dynamo-session-final")) == "true";
   // Codex' terminal interface has titles made by a thread, and thus a session, of their own.
-  found.helper = header(began, "x-codex-turn-metadata").find(R"("thread_source":"thread_title")") !=
-                 std::string_view::npos;
+  found.helper = found.helper ||
+                 header(began, "x-codex-turn-metadata").find(R"("thread_source":"thread_title")") !=
+                     std::string_view::npos;
 
   const auto own = header(began, "x-watchdog-session");
   auto native = native_session(began);

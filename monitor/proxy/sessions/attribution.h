@@ -33,8 +33,9 @@ struct Attribution {
   std::string agent;    ///< The kind of program: `claude-code`, `openai-python`, …
   std::string client;   ///< Its name and version, as it says.
   AttributedBy by = AttributedBy::opening;
-  bool final = false;   ///< It is the session's last request.
-  bool helper = false;  ///< Its client says that it only wants a title.
+  bool final = false;     ///< It is the session's last request.
+  bool helper = false;    ///< Its client says that this is for a title, a summary or a subagent.
+  bool compacts = false;  ///< Its client says that the answer replaces its conversation.
 };
 
 /// Returns the session that got the answer of that id; empty: unknown.

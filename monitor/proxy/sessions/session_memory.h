@@ -28,6 +28,7 @@ struct SessionMemory {
   WallTime beat_at{};
   bool has_tools = false;                   ///< It offered some.
   bool has_unread = false;                  ///< It was reported that a request is not read.
+  bool compacts = false;                    ///< Its client said so: then its history gets shorter.
   std::optional<ProcessFacts> process{};    ///< Its agent's, as reported.
   std::optional<ProcessFacts> once_seen{};  ///< Asked once; maybe it does nothing else.
   std::string waits_for{};                  ///< As reported because of its latest requests.

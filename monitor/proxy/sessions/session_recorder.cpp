@@ -226,6 +226,8 @@ struct SessionRecorder::State {
     exchange.spender = spender_of(began, from, request->model);
     exchange.request_bytes = began.body ? static_cast<std::int64_t>(began.body->size()) : 0;
     memory.open.push_back(number);
+    if (from.compacts) say(from.session, said(ReportKind::compaction));
+    memory.compacts |= from.compacts;
     if (helps) return;
     memory.has_tools |= request->has_tools;
     report_unread();
@@ -274,7 +276,8 @@ struct SessionRecorder::State {
       say(session, std::move(report));
     }
     // Before the words: input begins something new, so a hook's compaction would not be the same.
-    if (news.compacted) say(session, said(ReportKind::compaction));
+    if (news.compacted && !std::exchange(memories.at(session).compacts, false))
+      say(session, said(ReportKind::compaction));
     // Words beside results are a comment; alone, they are new input.
     if (!news.words.empty() && !news.results.empty())
       say(session, said(ReportKind::message, "user", news.words));

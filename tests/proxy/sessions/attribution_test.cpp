@@ -232,6 +232,22 @@ TEST(Attribution, copilot_cli_is_known_by_a_header_beside_its_librarys_name) {
             "opencode");
 }
 
+TEST(Attribution, copilot_cli_says_for_what_it_asks) {
+  const auto asking = [](const char* why) {
+    return attributed({{"User-Agent", "OpenAI/JS 5.20.1"}, {"X-Interaction-Type", why}});
+  };
+  const auto own = asking("conversation-user");
+  EXPECT_FALSE(own.helper || own.compacts);
+  const auto summary = asking("conversation-compaction");
+  EXPECT_TRUE(summary.helper && summary.compacts);
+  EXPECT_EQ(summary.session, own.session) << "it has no x-initiator, and is of the same session";
+  const auto subagent = asking("conversation-subagent");
+  EXPECT_TRUE(subagent.helper && !subagent.compacts);
+  const auto other = attributed(
+      {{"User-Agent", "opencode/1.18.33"}, {"X-Interaction-Type", "conversation-subagent"}});
+  EXPECT_FALSE(other.helper) << "only Copilot CLI means that by it";
+}
+
 TEST(Attribution, without_any_name_the_opening_and_where_it_comes_from_report) {
   const auto session = [](const char* user, const char* agent, std::string peer,
                           std::uint64_t key) {

@@ -385,6 +385,23 @@ TEST_F(Relaying, a_coding_agent_is_its_sessions_process_with_its_first_request) 
   }
 }
 
+TEST_F(Relaying, a_summary_that_copilot_cli_asks_for_is_one_compaction) {
+  const auto of = [&](const char* why) {
+    extra = {{"User-Agent", "OpenAI/JS 5.20.1"}, {"x-interaction-type", why}};
+  };
+  of("conversation-user");
+  answer_calls(begin({user("go")}), {asked_call("1")});
+  (void)news();
+  of("conversation-compaction");
+  const auto exchange = begin({user("go"), user("Please sum it up.")});
+  EXPECT_EQ(news(), "compaction") << "no prompt";
+  answer_text(exchange, "The summary.");
+  EXPECT_EQ(news(), "") << "no answer to a person";
+  of("conversation-subagent");
+  answer_text(begin({user("a part of the work")}), "That part is done.");
+  EXPECT_EQ(news(), "");
+}
+
 TEST_F(Relaying, a_request_after_the_agent_is_gone_starts_the_session_again) {
   process = ProcessFacts{.pid = 1, .start_ticks = 1};
   for (int n = 0; n < 2; ++n) {
