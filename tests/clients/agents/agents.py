@@ -16,6 +16,7 @@ class Agent:
     """An agent in a home and a project of its own. `program`: watchdog-monitor. `monitor`: URL of its API. `model`: URL of the model's server."""
 
     WAYS = None  # Each.
+    LATE_S = {}  # A way: by how much later it shows that a turn is over.
     APPROVE = b"\r"  # The first choice of its question is to allow the call once.
 
     def __init__(self, packages, folder, program, monitor, model, way, asks=False, limit_s=300):
@@ -153,6 +154,8 @@ class OpenCode(Agent):
 
 class Gemini(Agent):
     PACKAGE = "@google/gemini-cli"
+    # Calls may follow each answer in its file. The monitor takes it for the last one after a minute without a line.
+    LATE_S = {"transcripts": 60}
 
     def set_up(self):
         at = f"{self.model}/s/{self.session}" if self.way in ("both", "all") else self.model

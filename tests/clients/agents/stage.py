@@ -195,7 +195,7 @@ class Stage:
 
     def becomes(self, states, within=WITHIN_S, **more):
         """Waits for it; a state that is right must be there by then and stay for a moment."""
-        end = time.monotonic() + within
+        end = time.monotonic() + within + self.agent.LATE_S.get(self.way, 0)
         while True:
             document = self.document()
             state = document["state"] if document else "no session"
