@@ -67,6 +67,10 @@ const json* only_question(const json& input) {
   return is_one && list->front().is_object() ? &list->front() : nullptr;
 }
 
+/// The tool by which Claude Code's model asks a person. The arguments of another tool may have the
+/// same members, and are then what the call would do.
+constexpr std::string_view asking_tool = "AskUserQuestion";
+
 bool asks_several(const json& input) {
   return input.is_object() && input.contains("questions") && only_question(input) == nullptr;
 }
@@ -100,9 +104,10 @@ std::optional<HookQuestion> permission_of(HookQuestion asked, std::string tool, 
 
 /// opencode's event names the permission, what it is for, and the arguments that it concerns.
 std::optional<HookQuestion> asked_by_opencode(HookQuestion asked, const json& properties) {
-  if (asks_several(properties)) return {};
-  if (const auto* question = only_question(properties))
-    return choice_of(std::move(asked), *question);
+  if (asked.event == "question.asked") {
+    const auto* question = only_question(properties);
+    return question ? choice_of(std::move(asked), *question) : std::nullopt;
+  }
   const Members members(properties);
   auto permission = members.text({"permission"});
   const auto* metadata = members.find({"metadata"});
@@ -114,10 +119,12 @@ std::optional<HookQuestion> asked_by_opencode(HookQuestion asked, const json& pr
 std::optional<HookQuestion> asked_by_claude(HookQuestion asked, const json& event) {
   const Members members(event);
   const auto* input = members.find({"tool_input"});
-  if (input == nullptr || asks_several(*input)) return {};
+  if (input == nullptr) return {};
   asked.input = input->dump(-1, ' ', false, json::error_handler_t::replace);
-  if (const auto* question = only_question(*input)) return choice_of(std::move(asked), *question);
   auto tool = members.text({"tool_name"});
+  if (tool == asking_tool && asks_several(*input)) return {};
+  if (const auto* question = tool == asking_tool ? only_question(*input) : nullptr)
+    return choice_of(std::move(asked), *question);
   auto deed = deed_in(*input, tool == "Bash");
   return permission_of(std::move(asked), std::move(tool), std::move(deed));
 }

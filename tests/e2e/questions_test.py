@@ -222,6 +222,17 @@ class Answers(QuestionsTest):
         self.assertEqual(decision, {"behavior": "allow", "updatedInput": {**ASKED, "answers": {"Which database?": "SQLite"}}})
         self.until(lambda: self.progress()["state"] != "needs_input")
 
+    def test_a_call_that_carries_a_question_shows_what_it_would_do(self):
+        for number, tool in enumerate(("mcp__shell__run", "Bash")):
+            session = f"s-{number}-carries"
+            held = self.hold(session, tool=tool, command="rm -rf ~/orchard", **ASKED)
+            question = self.question(session)
+            self.assertEqual((question["kind"], question["tool"], question["choices"]), ("permission", tool, []))
+            self.assertIn("rm -rf ~/orchard", question["text"])
+            self.assertEqual(self.say(session, questionId=question["questionId"], text="SQLite")[0], 422, "words allow no call")
+            self.assertEqual(self.say(session, questionId=question["questionId"], decision="allow")[0], 200)
+            self.assertEqual(held.answer()["hookSpecificOutput"]["decision"], {"behavior": "allow"})
+
     def test_only_an_acting_token_answers(self):
         self.hold()
         path = pathlib.Path(self.server.folder.name, "w.db-token")
