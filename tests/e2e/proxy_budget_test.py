@@ -127,6 +127,21 @@ class ProxyBudgetTest(unittest.TestCase):
                 self.assertEqual(self.answers, 2, "the server did not get it")
                 self.assertEqual(self.ask("another", api)[0], 200, "another session has a budget of its own")
 
+    def test_a_path_with_escapes_is_counted_and_refused_as_the_path_that_it_means(self):
+        self.begin("[proxy.budgets.daily]", 'per = "day"', f"tokens = {TOKENS}", "refuse = true")
+        def ask(path):
+            with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)) as link:
+                link.request("POST", f"/s/one{path}", json.dumps(APIS["openai"][1]), {"Content-Type": "application/json"})
+                answer = link.getresponse()
+                answer.read()
+                return answer.status
+        paths = ("/v1/chat%2Fcompletions", "/v1/%63hat/completions", "/v1/chat/completion%73?x=%2F")
+        self.assertEqual(ask(paths[0]), 200)
+        self.until(lambda: ask(paths[1]) == 400, "the first answer is not counted")
+        taken = self.answers
+        self.assertEqual([ask(path) for path in paths], [400, 400, 400])
+        self.assertEqual(self.answers, taken, "a refused request does not reach the model server")
+
     def test_a_refused_agent_waits_and_needs_its_owner(self):
         self.begin("[proxy.budgets.small]", "tokens = 500", "refuse = true")
         self.spend()

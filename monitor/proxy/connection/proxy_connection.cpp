@@ -11,6 +11,7 @@
 #include "http/framing.h"
 #include "proxy/connection/client_limits.h"
 #include "proxy/connection/keep_alive.h"
+#include "proxy/connection/plain_target.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -167,7 +168,7 @@ bool ProxyConnection::accept_head() {
   now.target = std::move(prefix.target);
   now.prefix = std::move(prefix.text);
   now.session = std::move(prefix.session);
-  now.api = api_of(now.method, now.target);
+  now.api = api_of(now.method, plain_target(now.target));
   if (!now.target.starts_with('/') || head.count(http::field::host) > 1 ||
       !is_framing_known(head)) {
     answer_last(400, error_body(now.api, 400, "malformed", "the request cannot be understood"));

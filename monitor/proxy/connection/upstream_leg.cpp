@@ -9,6 +9,7 @@
 #include "llm/limit_end.h"
 #include "llm/retry_after.h"
 #include "proxy/connection/json_members.h"
+#include "proxy/connection/plain_target.h"
 #include "proxy/connection/proxy_connection.h"
 
 namespace watchdog::monitor {
@@ -53,7 +54,7 @@ void ProxyConnection::pass_on(bool whole) {
   if (body.takes_members && now.streams) changed = asking_for_progress(body.progress);
   auto process = generates(now.api) || now.is_tunnel ? client_process() : std::nullopt;
   ExchangeBegan started{.method = now.method,
-                        .target = now.target,
+                        .target = plain_target(now.target),
                         .session = now.session,
                         .peer = peer_,
                         .peer_port = peer_port_,
@@ -377,8 +378,9 @@ void ProxyConnection::answer_began() {
   for (auto& [name, value] : headers)
     if (is_header(name, "location"))
       value = location_here(value, now.server->upstream.url, now.prefix);
-  // Else a server that reflects origins would let any page read what the model says.
-  if (!now.origin.empty() && !now.is_allowed_page) drop_page_permissions(headers);
+  // Else any page could read what the model says. Without an origin as well: a browser's cache
+  // gives an image's answer to a page.
+  if (!now.is_allowed_page) drop_page_permissions(headers);
   out_ += answer_head(status, view(head.reason()), headers, now.framing, last);
 }
 
