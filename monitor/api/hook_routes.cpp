@@ -16,6 +16,7 @@
 #include "ingest/hook_answer.h"
 #include "ingest/hook_question.h"
 #include "process/process_sample.h"
+#include "process/process_user.h"
 #include "text/nearest.h"
 #include "watchdog/reasons.h"
 
@@ -68,11 +69,23 @@ void end_subagents(const CallPtr& call, const std::string& session) {
   }
 }
 
-/// Erases sessions that an agent began and never used, if no other source reported them.
+/// True for a session that began a moment ago by a hook, and of which nothing more is known.
+/// Anybody who reports may begin an older one again, so its health alone does not say that.
+bool is_unused(const Watched& watched) {
+  const auto& history = watched.judged.history;
+  const bool is_fresh = system_clock().wall() - watched.created <= FreshStarts::fresh_for;
+  return is_fresh && history.attempt == 1 && !history.said_something &&
+         watched.judged.health.kind == HealthKind::unknown &&
+         std::all_of(history.sources.begin(), history.sources.end(), [](const SourceNote& note) {
+           return note.origin == ReportOrigin::hooks || note.origin == ReportOrigin::monitor;
+         });
+}
+
+/// Erases sessions that an agent began and never used.
 void erase_unused(const CallPtr& call, std::vector<std::string> sessions) {
   std::erase_if(sessions, [&](const std::string& session) {
     const auto watched = call->backend.watched(session);
-    return !watched || watched->judged.health.kind != HealthKind::unknown;
+    return !watched || !is_unused(*watched);
   });
   if (!sessions.empty())
     call->backend.erase({.sessions = std::move(sessions), .running_too = true},
@@ -243,7 +256,7 @@ std::optional<ServerProcess> agent_behind(const Request& request, pid_t claimed,
       {.peer = request.peer, .peer_port = request.peer_port, .own_port = request.own_port});
   if (!process) return std::nullopt;
   if (claimed > 0) {
-    if (!comes_from(process->pid, claimed)) return std::nullopt;
+    if (!comes_from(process->pid, claimed) || !acts_as(process->pid, claimed)) return std::nullopt;
     process = process_now(claimed);
   }
   if (!process || started_at(*process) + margin >= began) return std::nullopt;

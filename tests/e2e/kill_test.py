@@ -254,6 +254,26 @@ class KillTest(unittest.TestCase):
         self.refused(self.kill("s"), "would be ended")
         self.assertTrue(runs(agent) and runs(self.server.process.pid))
 
+    @unittest.skipIf(os.getuid(), "only root starts processes of other users, and finds them")
+    def test_an_ancestor_of_another_user_is_not_taken_for_the_agent(self):
+        # A hook of nobody names this test, from which it comes, and then names itself.
+        said = ("import http.client, json, os, sys, time; os.setgid(65534); os.setuid(65534); time.sleep(0.1)\n"
+                "for number, pid in enumerate([sys.argv[2], sys.argv[2], str(os.getpid())]):\n"
+                "    c = http.client.HTTPConnection(sys.argv[1])\n"
+                "    c.request('POST', '/api/hooks/claude-code?pid=' + pid, json.dumps({'session_id': 's', 'hook_event_name': 'PreToolUse',"
+                "'tool_name': 'Bash', 'tool_use_id': str(number)}))\n"
+                "    c.getresponse().read()\n"
+                "print(os.getpid(), flush=True)\n"
+                "time.sleep(1000)")
+        agent = subprocess.Popen([sys.executable, "-c", said, self.server.host, str(os.getpid())], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(agent.stdout.close)
+        self.addCleanup(agent.wait)
+        self.addCleanup(agent.kill)
+        self.assertEqual(int(agent.stdout.readline()), agent.pid)
+        self.found("s", agent.pid)
+        events = self.ask("GET", f"{SESSIONS}/s/events?kind=start")["events"]
+        self.assertEqual([event["pid"] for event in events if event.get("pid")], [agent.pid])
+
     def test_an_ancestor_of_the_agent_that_was_found_before_is_not_ended(self):
         shell = self.start(f"{self.line('s')} & wait")
         agent, _ = self.pids("s")

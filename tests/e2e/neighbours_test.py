@@ -136,6 +136,37 @@ class OtherCallers(unittest.TestCase):
             connection.request("GET", "/api/autonomous/sessions")
             self.assertEqual(json.loads(connection.getresponse().read())["sessions"], [])
 
+    def test_hooks_that_begin_a_session_again_erase_nothing_of_it(self):
+        # A start and a resume in one folder erase a session that nobody used. Anybody who reports can send them.
+        with Server(PROGRAM) as server:
+            def post(path, body):
+                connection = http.client.HTTPConnection(server.host, timeout=PATIENCE_S)
+                connection.request("POST", path, json.dumps(body))
+                self.assertLess(connection.getresponse().status, 300)
+                connection.close()
+
+            def hook(session, event="SessionStart", **more):
+                post("/api/hooks/claude-code", {"session_id": session, "hook_event_name": event, "cwd": "/orchard"} | more)
+
+            def there():
+                connection = http.client.HTTPConnection(server.host, timeout=PATIENCE_S)
+                connection.request("GET", "/api/autonomous/sessions")
+                names = {row["sessionId"] for row in json.loads(connection.getresponse().read())["sessions"]}
+                connection.close()
+                return names
+
+            post("/api/autonomous/sessions/reported/events", [{"kind": "message", "text": "apples"}, {"kind": "end", "outcome": "completed"}])
+            for event in ({"event": "UserPromptSubmit", "prompt": "Count apples"}, {"event": "Stop"}, {"event": "SessionEnd", "reason": "other"}):
+                hook("ended", **event)
+            for session in ("reported", "ended", "unused"):
+                hook(session, source="startup")
+            hook("resumed", source="resume")
+            end = time.monotonic() + PATIENCE_S
+            while "unused" in there():
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.05)
+            self.assertEqual(there(), {"reported", "ended", "resumed"})
+
     def test_a_caller_that_acts_in_the_name_of_another_is_named_as_well(self):
         with Server(PROGRAM) as server:
             tokens = pathlib.Path(server.folder.name, "w.db-token")
