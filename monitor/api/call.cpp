@@ -3,7 +3,10 @@
 // happens on a thread that may read /proc, while the client waits and holds its connection.
 #include "api/call.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -14,6 +17,8 @@
 #include "core/group_wait.h"
 #include "privacy/content.h"
 #include "process/process_sample.h"
+#include "process/process_user.h"
+#include "watchdog/session.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -45,6 +50,31 @@ bool is_from_wrapper(const Backend& backend, const Batch& batch) {
                      [](const SourceNote& note) { return note.origin == ReportOrigin::run; });
 }
 
+/// True if the client and the process that it names are on another machine.
+bool is_far(const Request& request, const ProcessFacts& named) {
+  return !is_loopback(request.peer) && machine_of(named) != machine_of(this_process());
+}
+
+/// True if a proxy of the monitor's own user sends this.
+bool is_from_proxy(SocketOwners& owners, const Request& request) {
+  static std::atomic<pid_t> known{0};  // the proxy that was asked about last
+  const ClientConnection connection{
+      .peer = request.peer, .peer_port = request.peer_port, .own_port = request.own_port};
+  auto sender = owners.confirm(connection, known);
+  if (!sender) sender = owners.find(connection);
+  if (!sender || !acts_as(sender->pid, getpid())) return false;
+  known = sender->pid;
+  return true;
+}
+
+/// A stranger's words about a process that a proxy found would be taken for proven.
+void make_a_message(Report& report) {
+  report = {.kind = ReportKind::message,
+            .name = "notification",
+            .content = "a proxy that the monitor does not know names a process",
+            .event_id = std::move(report.event_id)};
+}
+
 /// Reads /proc, while the client waits for its answer and so still holds its connection.
 void confirm_processes(const Request& request, Batch& batch) {
   static SocketOwners owners;  // of the machine, as its processes are
@@ -56,7 +86,13 @@ void confirm_processes(const Request& request, Batch& batch) {
         static_cast<pid_t>(process->pid));
     const bool same =
         found && (process->start_ticks == 0 || process->start_ticks == found->start_ticks);
-    if (!same) continue;
+    if (!same) {
+      if (is_far(request, *process)) continue;
+      if (batch.by == ReportOrigin::run) batch.by = ReportOrigin::agent;
+      if (batch.by == ReportOrigin::proxy && !is_from_proxy(owners, request))
+        make_a_message(report);
+      continue;
+    }
     *process = facts_of(*found);
     if (batch.by == ReportOrigin::run) process->known_by = KnownBy::run;
   }
@@ -156,12 +192,12 @@ void append_from_client(const CallPtr& call, Batch batch,
   const bool names = std::ranges::any_of(
       batch.reports, [](Report& report) { return named_process(report) != nullptr; });
   const bool is_near = is_loopback(call->request.peer);
-  const auto own_word = [](const Backend& backend, Batch& said) {
-    if (said.by == ReportOrigin::run && !is_from_wrapper(backend, said))
+  const auto own_word = [is_near](const Backend& backend, Batch& said) {
+    if (is_near && said.by == ReportOrigin::run && !is_from_wrapper(backend, said))
       said.by = ReportOrigin::agent;
   };
-  if (!names || !is_near) {
-    if (is_near) own_word(call->backend, batch);
+  if (!names) {
+    own_word(call->backend, batch);
     return call->backend.append(std::move(batch), std::move(done));
   }
   const auto shared = std::make_shared<Batch>(std::move(batch));
@@ -172,6 +208,7 @@ void append_from_client(const CallPtr& call, Batch batch,
         call->backend.append(std::move(*shared), done);
       },
       [call, shared, done, own_word](const Error&) {
+        if (shared->by == ReportOrigin::proxy) shared->by = ReportOrigin::agent;
         own_word(call->backend, *shared);
         call->backend.append(std::move(*shared), done);
       });

@@ -180,6 +180,61 @@ class Bundle(unittest.TestCase):
             text = tar.extractfile("watchdog-claimed/git.txt").read().decode()
         self.assertRegex(text, "^Git was not asked: the monitor has not found the agent's process on this machine")
 
+    def claim(self, session, source, pid, name="process", user=None):
+        """A reporter of this user says that a process is the session's, and which folder it works in."""
+        said = ("import http.client, json, os, pathlib, sys\n"
+                "port, session, source, name, pid, folder, user = sys.argv[1:]\n"
+                "if user: os.setgid(int(user)); os.setuid(int(user))\n"
+                "def post(path, body):\n"
+                "    c = http.client.HTTPConnection('127.0.0.1', int(port)); c.request('POST', path, json.dumps(body)); return c.getresponse().status\n"
+                "process = {'pid': int(pid), 'start_ticks': int(pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(') ')[2].split()[19]),\n"
+                "           'boot_id': pathlib.Path('/proc/sys/kernel/random/boot_id').read_text().strip(), 'host': os.uname().nodename}\n"
+                "post('/api/autonomous/sessions', {'sessionId': session, 'labels': {'cwd': folder}})\n"
+                "sys.exit(post(f'/api/autonomous/sessions/{session}/events?source={source}', {'kind': 'start', 'name': name} | process) != 200)\n")
+        subprocess.run([sys.executable, "-c", said, str(self.server.port), session, source, name, str(pid), str(self.shop), user or ""], check=True)
+
+    def text_of(self, session, file):
+        self.agent.request("GET", f"/api/autonomous/sessions/{session}/bundle")
+        answer = self.agent.getresponse()
+        archive = answer.read()
+        if answer.status == 404:
+            return ""
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            return next(tar.extractfile(one).read().decode() for one in tar.getmembers() if one.name.endswith("/" + file))
+
+    def test_a_reporter_cannot_say_that_the_monitor_found_a_process(self):
+        subprocess.run(["git", "init", "-q", str(self.shop)], check=True, capture_output=True)
+        bystander = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(bystander.wait)
+        self.addCleanup(bystander.kill)
+        unknown = "^Git was not asked: the monitor has not found the agent's process on this machine"
+        for source in ("agent", "run", "mcp", "transcript"):
+            self.claim(f"of-{source}", source, bystander.pid)
+            self.assertRegex(self.text_of(f"of-{source}", "git.txt"), unknown, source)
+        # A proxy finds the processes of its clients, and sends what it finds.
+        self.claim("of-proxy", "proxy", bystander.pid)
+        self.assertIn("git status", self.text_of("of-proxy", "git.txt"))
+        if os.getuid() == 0:
+            self.claim("of-a-stranger", "proxy", bystander.pid, user="65534")
+            self.assertRegex(self.text_of("of-a-stranger", "git.txt"), unknown)
+
+    def test_no_report_puts_another_process_into_a_session_of_run(self):
+        wrapper = subprocess.Popen([PROGRAM, "run", "--session", "wrapped", "--server", self.url, "--", "sleep", "1000"], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=os.environ | {"WATCHDOG_TOKEN": self.server.secret})
+        self.addCleanup(wrapper.wait)
+        self.addCleanup(wrapper.terminate)
+        bystander = subprocess.Popen(["sleep", "1001"])
+        self.addCleanup(bystander.wait)
+        self.addCleanup(bystander.kill)
+        end = time.monotonic() + PATIENCE_S
+        while f"\n{wrapper.pid}  " not in self.text_of("wrapped", "processes.txt"):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.1)
+        for source in ("agent", "run", "transcript"):
+            for name in ("", "process"):
+                self.claim("wrapped", source, bystander.pid, name)
+                self.assertIn(f"\n{wrapper.pid}  ", self.text_of("wrapped", "processes.txt"), (source, name))
+
 
 if __name__ == "__main__":
     unittest.main()

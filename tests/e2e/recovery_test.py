@@ -3,6 +3,7 @@
 
 import http.client
 import json
+import os
 import pathlib
 import sys
 import tempfile
@@ -74,6 +75,10 @@ class RecoveryTest(unittest.TestCase):
         self.report("stranger", work, over)
         # To call oneself a wrapper proves nothing.
         self.ask("POST", f"{SESSIONS}/claims/events?source=run", [{"kind": "start"}, over])
+        # Nor does the word for a process that the monitor found.
+        found = {"kind": "start", "name": "process", "pid": os.getppid(), "boot_id": pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+                 "host": os.uname().nodename}
+        self.report("says-found", found, over)
         self.report("goes-on", over, work)
         self.report("ended", over, {"kind": "end", "outcome": "completed"})
         self.report("later", over | {"until_ms": now + 3_600_000})

@@ -167,6 +167,7 @@ TEST_F(Watching, a_found_process_that_left_after_its_turn_did_not_die) {
     auto facts = this_process();
     facts.pid = child;
     facts.start_ticks = 0;
+    facts.known_by = KnownBy::connection;
     start.detail = facts;
     (void)say(store, session, {{.kind = ReportKind::user_input}, start, row.last});
     pass(*observer, 5s);

@@ -11,6 +11,7 @@
 #include "judge/denied_call.h"
 #include "judge/loose_ends.h"
 #include "judge/open_asks.h"
+#include "judge/process_proof.h"
 #include "judge/session_words.h"
 #include "judge/source_note.h"
 #include "judge/worked.h"
@@ -462,13 +463,10 @@ void lose_process(History& history, Instant when) {
   notes.process_lost = when;
 }
 
-bool is_known(const ProcessFacts* process) {
-  return process != nullptr && process->pid > 0 && process->pid <= INT32_MAX;
-}
-
-void fold_start(History& history, const Event& event, const ProcessFacts* process,
-                const Policy& policy) {
-  const bool found = event.report.name == found_process && is_known(process);
+void fold_start(History& history, const Event& event, const Policy& policy) {
+  const auto* process = process_started(history, event);
+  const bool found =
+      process != nullptr && event.report.name == found_process && is_proven(*process, event.origin);
   if (found && !is_end(history.lifecycle) && history.notes->exited_seq == 0) {
     // It has been running all the time; only now it is known.
     fold_process(history, *process);
@@ -492,7 +490,7 @@ void fold_start(History& history, const Event& event, const ProcessFacts* proces
   history.pace_from = event.tick;
   forget_gap(history);
   if (history.notes->process_found) lose_process(history, event.tick);
-  if (is_known(process)) {
+  if (process != nullptr) {
     fold_process(history, *process);
     if (found) history.notes.edit().process_found = true;
   }
@@ -591,7 +589,7 @@ void fold_by_kind(History& history, const Event& event, const Policy& policy) {
   const Report& report = event.report;
   switch (report.kind) {
     case ReportKind::start:
-      return fold_start(history, event, std::get_if<ProcessFacts>(&report.detail), policy);
+      return fold_start(history, event, policy);
     case ReportKind::heartbeat:
       if (const auto* beats = std::get_if<Heartbeats>(&report.detail))
         fold_beats(history, event, *beats, policy);

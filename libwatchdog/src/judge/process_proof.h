@@ -1,0 +1,16 @@
+/// \file
+/// Which process a session has: what a reporter says of it, and what proves it.
+#pragma once
+
+#include "watchdog/history.h"
+
+namespace watchdog {
+
+/// Returns true if more than a reporter's word says whose process it is. Its connection may. The
+/// monitor itself makes the reports of hooks, and asks who sends those of a proxy.
+[[nodiscard]] bool is_proven(const ProcessFacts& process, ReportOrigin origin);
+/// Returns the process that a start names; null: none. In a session of `run` the wrapper's process
+/// is proven, so a reporter's word puts no other one into its place. Lives as long as the event.
+[[nodiscard]] const ProcessFacts* process_started(const History& history, const Event& event);
+
+}  // namespace watchdog
