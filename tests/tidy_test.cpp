@@ -63,6 +63,7 @@ const Set shared_with_monitor = {
     "judge/loose_ends.h",
     "judge/source_note.h",
     "judge/text_loop.h",
+    "judge/unwell_child.h",
     "llm/answer_stream.h",
     "llm/early_end.h",
     "llm/limit_end.h",

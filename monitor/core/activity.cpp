@@ -1,9 +1,14 @@
 #include "core/activity.h"
 
+#include "judge/unwell_child.h"
+
 namespace watchdog::monitor {
 
 Activity activity_of(const Case& judged, WallTime wall) noexcept {
   const auto [state, attention] = standing_of(judged, wall);
+  // A program that suspends a machine must not stop the children that are well.
+  const auto& history = judged.history;
+  if (unwell_child::says(history, unwell_child::others_work)) return Activity::working;
   switch (state) {
     case SessionState::dead:
     case SessionState::stuck:
@@ -13,7 +18,7 @@ Activity activity_of(const Case& judged, WallTime wall) noexcept {
     case SessionState::suspect:
       return Activity::quiet;
     case SessionState::slow:
-      return attention == Attention::watch ? Activity::quiet : Activity::working;
+      return attention == Attention::working ? Activity::working : Activity::quiet;
     case SessionState::needs_input:
       return Activity::waiting;
     case SessionState::waiting:
@@ -23,8 +28,8 @@ Activity activity_of(const Case& judged, WallTime wall) noexcept {
     case SessionState::progressing:
       return Activity::working;
     case SessionState::idle:
-      return judged.history.notes->idle_why.starts_with(idle_reports::goes_on) ? Activity::working
-                                                                               : Activity::idle;
+      return history.notes->idle_why.starts_with(idle_reports::goes_on) ? Activity::working
+                                                                        : Activity::idle;
     case SessionState::failed:
     case SessionState::incomplete:
     case SessionState::your_turn:

@@ -4,10 +4,10 @@
 #include "core/group_wait.h"
 
 #include <algorithm>
-#include <iterator>
 #include <unordered_map>
 #include <utility>
 
+#include "facts/agent_tools.h"
 #include "judge/attention.h"
 #include "judge/loose_ends.h"
 #include "text/json_writer.h"
@@ -17,19 +17,6 @@ namespace {
 
 constexpr int group_levels_max = 8;
 constexpr std::size_t members_named_max = 6;  ///< Members that a sentence names.
-
-/// Tools whose call lasts as long as a subagent works, or that wait for one.
-bool waits_for_subagent(std::string_view tool) noexcept {
-  constexpr std::string_view tools[] = {"Task",
-                                        "Agent",
-                                        "task",
-                                        "TaskOutput",
-                                        "AgentOutputTool",
-                                        "wait_agent",
-                                        "read_agent",
-                                        "delegate_to_agent"};
-  return std::ranges::find(tools, tool) != std::end(tools);
-}
 
 /// A turn that is over, and after which nothing goes on. A person who interrupted it knows.
 bool turn_rests(const Case& judged) noexcept {

@@ -81,6 +81,28 @@ class ActivityTest(unittest.TestCase):
         self.assertEqual(found["activity"], "working")
         self.assertIn("./serve", found["reason"])
 
+    def test_a_child_that_loops_is_no_work_of_its_parent(self):
+        self.hook("s", "UserPromptSubmit", prompt="Prune it")
+        self.hook("s", "SubagentStart", agent_id="saw", agent_type="pruner")
+        self.hook("s", "Stop", last_assistant_message="The pruner works.", background_tasks=[
+            {"id": "saw", "type": "subagent", "status": "running"}])
+        self.assertEqual(self.activity("s")["activity"], "working")
+        for at in range(12):
+            call = {"agent_id": "saw", "agent_type": "pruner", "tool_name": "Glob", "tool_input": {"pattern": "*"},
+                    "tool_use_id": f"g{at}"}
+            self.hook("s", "PreToolUse", **call)
+            self.hook("s", "PostToolUse", **call, tool_response="a")
+        deadline = time.monotonic() + PATIENCE_S
+        while (found := self.activity("s"))["activity"] == "working" and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertEqual(found["activity"], "waiting")
+        self.assertIn("s:saw needs a person: ", found["reason"])
+        self.assertEqual(self.activity()["activity"], "stuck")
+        self.hook("s", "SubagentStart", agent_id="rake", agent_type="sweeper")
+        while (found := self.activity("s"))["activity"] == "waiting" and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertEqual(found["activity"], "working", "the other child must not be stopped")
+
     def test_a_probe_asks_by_exit_code(self):
         self.session("works", {"kind": "state_change", "type": "edit"})
         self.assertEqual(self.run_it("--is", "idle,waiting").returncode, FAILED)

@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 
+#include "judge/attention.h"
 #include "store/event_reader.h"
 #include "store/retention.h"
 #include "store/transition_reader.h"
@@ -521,6 +522,22 @@ class Families : public Watching {
     const bool waits = watched && watched->judged.history.lifecycle == Lifecycle::waiting;
     return waits ? watched->judged.history.notes->waiting_for : "";
   }
+  std::string attention(const std::string& session) const {
+    const auto watched = observer->find(session);
+    return watched ? std::string(name_of(standing_of(watched->judged, WallTime{}).attention)) : "";
+  }
+  std::string reason(const std::string& session) const {
+    const auto watched = observer->find(session);
+    return watched ? reason_of(watched->judged, store.now()) : "";
+  }
+  bool has(const std::string& session, const std::string& words) const {
+    return reason(session).find(words) != std::string::npos;
+  }
+  /// It runs, and brings nothing about.
+  void get_stuck(const std::string& session) {
+    for (int beats = 0; beats < 5; ++beats) add(session, beat());
+    EXPECT_EQ(health(session), "stuck");
+  }
 };
 
 const Report call{.kind = ReportKind::tool_call, .name = "read"};
@@ -571,6 +588,63 @@ TEST_F(Families, a_child_that_says_nothing_of_its_end_makes_its_parent_a_quiet_o
   EXPECT_EQ(waits_for("p"), "children") << "it works after all";
   pass(*observer, 3'600s);
   EXPECT_EQ(waits_for("p"), "children") << "a call may take any time";
+}
+
+TEST_F(Families, the_worst_child_decides_the_attention_of_a_parent_that_waits) {
+  add("p:1", change(), "p");
+  add("p:2", call, "p");
+  add("p", rest);
+  EXPECT_EQ(attention("p"), "working");
+  get_stuck("p:1");
+  EXPECT_EQ(waits_for("p") + " " + attention("p"), "children needs_you");
+  EXPECT_TRUE(has("p", "children: p:1 needs a person (others work): ")) << reason("p");
+  add("p:2", ending());
+  EXPECT_TRUE(has("p", "children: p:1 needs a person: ")) << reason("p");
+  const auto said = observer->find("p")->judged.history.seq;
+  for (int looks = 0; looks < 3; ++looks) add("p:1", beat());
+  EXPECT_EQ(observer->find("p")->judged.history.seq, said) << "it was said";
+  add("p:1", change());
+  EXPECT_EQ(waits_for("p") + " " + attention("p"), "children working");
+  EXPECT_EQ(observer->find("p")->judged.history.notes->wait_why, "");
+  add("p:1", {.kind = ReportKind::wait, .name = "quota"});
+  EXPECT_EQ(attention("p"), "watch");
+  add("p:1", {.kind = ReportKind::wait, .name = "approval", .content = "rm notes"});
+  EXPECT_EQ(attention("p"), "needs_you");
+  add("p:1", ending());
+  EXPECT_EQ(health("p"), "idle");
+}
+
+TEST_F(Families, a_grandchild_in_trouble_is_named_by_all_above_it) {
+  add("g", call);
+  add("p", call, "g");
+  add("c", change(), "p");
+  add("p", rest);
+  add("g", rest);
+  get_stuck("c");
+  EXPECT_EQ(attention("p") + " " + attention("g"), "needs_you needs_you");
+  EXPECT_TRUE(has("g", "c needs a person: ")) << reason("g");
+}
+
+TEST_F(Families, a_child_in_trouble_shows_at_once_in_the_call_that_waits_for_it) {
+  add("p", {.kind = ReportKind::tool_call, .name = "Task", .call_id = "t"});
+  add("p:1", change(), "p");
+  add("p:2", call, "p");
+  EXPECT_EQ(attention("p"), "working");
+  get_stuck("p:1");
+  ASSERT_TRUE(observer->look().ok());
+  EXPECT_EQ(attention("p"), "needs_you");
+  EXPECT_TRUE(has("p", "it waits for p:1 needs a person (others work): ")) << reason("p");
+  add("p:1", change());
+  ASSERT_TRUE(observer->look().ok());
+  EXPECT_EQ(attention("p"), "working");
+}
+
+TEST_F(Families, a_call_of_another_tool_does_not_wait_for_a_child) {
+  add("p", call);
+  add("p:1", change(), "p");
+  get_stuck("p:1");
+  ASSERT_TRUE(observer->look().ok());
+  EXPECT_EQ(attention("p"), "working");
 }
 
 TEST_F(Families, grandparents_wait_and_circles_do_not) {

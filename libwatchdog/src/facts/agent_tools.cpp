@@ -231,6 +231,18 @@ ToolPurpose purpose_of_tool(std::string_view tool) noexcept {
   return tool_family(tool) == shell_family ? ToolPurpose::command : ToolPurpose::unknown;
 }
 
+bool waits_for_subagent(std::string_view tool) noexcept {
+  constexpr std::string_view tools[] = {"Task",
+                                        "Agent",
+                                        "task",
+                                        "TaskOutput",
+                                        "AgentOutputTool",
+                                        "wait_agent",
+                                        "read_agent",
+                                        "delegate_to_agent"};
+  return std::ranges::find(tools, tool) != std::end(tools);
+}
+
 bool is_one_text(std::string_view tool) noexcept {
   const auto family = tool_family(tool);
   return family == shell_family || family == patch_family;

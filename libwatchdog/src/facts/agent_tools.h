@@ -25,6 +25,9 @@ enum class ToolPurpose : std::uint8_t {
 };
 [[nodiscard]] ToolPurpose purpose_of_tool(std::string_view tool) noexcept;
 
+/// True for tools whose call lasts as long as a subagent works, or that wait for one.
+[[nodiscard]] bool waits_for_subagent(std::string_view tool) noexcept;
+
 /// True for tools whose call is one text: a command or a patch.
 [[nodiscard]] bool is_one_text(std::string_view tool) noexcept;
 /// True for the argument that holds this text. `member` is in lower case.

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "judge/unwell_child.h"
+
 namespace watchdog {
 namespace {
 
@@ -132,12 +134,18 @@ Standing standing_of(const Case& judged, WallTime wall, Family family) noexcept 
                               ? notes.acknowledged || wall - notes.outcome_at >= end_fresh_for
                               : family == Family::child || !is_turn_of_person(history) ||
                                     wall - judged.health_since >= end_fresh_for;
-  return standing_of({.lifecycle = history.lifecycle,
-                      .health = judged.health.kind,
-                      .waits_for = notes.waiting_for,
-                      .settled = is_settled,
-                      .quiet = judged.health.pattern == Pattern::quiet,
-                      .known = notes.acknowledged});
+  auto standing = standing_of({.lifecycle = history.lifecycle,
+                               .health = judged.health.kind,
+                               .waits_for = notes.waiting_for,
+                               .settled = is_settled,
+                               .quiet = judged.health.pattern == Pattern::quiet,
+                               .known = notes.acknowledged});
+  // A family is as well as its worst member.
+  const bool is_held =
+      standing.state == SessionState::waiting || standing.state == SessionState::slow;
+  if (is_held && unwell_child::says(history, unwell_child::needs_person))
+    standing.attention = Attention::needs_you;
+  return standing;
 }
 
 WallTime standing_since(const Case& judged, Instant now, WallTime wall) noexcept {

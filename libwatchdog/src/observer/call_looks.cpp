@@ -1,7 +1,8 @@
 // A call that runs for a minute is looked at every twenty seconds, and the longer nothing moves,
 // the more rarely. Its processes are those that its agent started since, and what is below them:
 // helpers, such as tool servers, began before. Which of several open calls a process belongs to is
-// not known, so the newest call stands for all of them.
+// not known, so the newest call stands for all of them. A call that waits for subagents is looked
+// at as soon as one of them is not well, or well again.
 #include "observer/call_looks.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 
 #include "facts/agent_tools.h"
 #include "facts/call_process.h"
-#include "judge/attention.h"
+#include "judge/unwell_child.h"
 
 namespace watchdog {
 namespace {
@@ -54,6 +55,12 @@ Instant moved_at(const History& history) {
   return std::max({history.last_sign, history.last_change, history.last_rise});
 }
 
+/// An end needs nobody but the parent, which gets the result.
+Attention attention_of_child(const LiveSession& child) {
+  if (is_end(child.judged.history.lifecycle)) return Attention::resting;
+  return standing_of(child.judged, WallTime{}, Family::child).attention;
+}
+
 }  // namespace
 
 Instant CallLooks::next(const LiveSession& session) const {
@@ -64,6 +71,7 @@ Instant CallLooks::next(const LiveSession& session) const {
   const auto moved = std::max(call->worked_from(), history.last_rise);
   const auto seen = seen_.find(session.judged.session);
   if (seen == seen_.end()) return moved + call_age_min;
+  if (seen->second.hurries && waits_for_subagent(call->name)) return moved;
   // A call that was still for hours hardly moves within seconds.
   const auto at = seen->second.at;
   const auto every = std::clamp((at - moved) / 10, call_look_every, call_look_rarely);
@@ -78,9 +86,14 @@ std::optional<Report> CallLooks::look(const LiveSession& session, Instant now) {
   if (seen.call != call.seq) seen = {.call = call.seq};
   auto said = words(session, call, seen, now);
   seen.at = now;
+  seen.hurries = false;
   if (!said) return std::nullopt;
   const bool works = said->empty();
-  const auto before = works ? told_every : is_same(*said, call.notes->seen) ? told_again : Millis{};
+  const bool was_held = call.notes->seen.starts_with(call_reports::waits_for);
+  const auto before = works && was_held                  ? Millis{}
+                      : works                            ? told_every
+                      : is_same(*said, call.notes->seen) ? told_again
+                                                         : Millis{};
   if (now - seen.told_at < before) return std::nullopt;
   seen.told_at = now;
   Report report{.kind = ReportKind::tool_progress,
@@ -93,28 +106,52 @@ std::optional<Report> CallLooks::look(const LiveSession& session, Instant now) {
 
 std::optional<std::string> CallLooks::words(const LiveSession& session, const OpenCall& call,
                                             Seen& seen, Instant now) {
-  const auto since = seen.at == Instant{} ? call.worked_from() : seen.at;
   const bool is_command = purpose_of_tool(call.name) == ToolPurpose::command;
-  if (auto said = is_command ? std::nullopt : words_of_children(session, since, now)) return said;
+  if (auto said = is_command ? std::nullopt : words_of_children(session, call, seen, now))
+    return said;
   return words_of_processes(session.judged.history, call, seen, now);
 }
 
-/// The worst child speaks, unless another one works.
-std::optional<std::string> CallLooks::words_of_children(const LiveSession& session, Instant since,
+bool CallLooks::note_child(const LiveSession& parent, const LiveSession& child) {
+  const auto& history = parent.judged.history;
+  const auto* call = history.lifecycle == Lifecycle::running ? awaited_call(history) : nullptr;
+  if (call == nullptr || !waits_for_subagent(call->name)) return false;
+  const auto attention = attention_of_child(child);
+  auto& seen = seen_[parent.judged.session];
+  const bool spoke = seen.child == child.judged.session;
+  const bool is_news = spoke ? attention != seen.attention : attention < seen.attention;
+  seen.hurries |= is_news;
+  return is_news;
+}
+
+/// The worst child speaks. For a call that may have to do with none of them it does so only while
+/// no other one works.
+std::optional<std::string> CallLooks::words_of_children(const LiveSession& session,
+                                                        const OpenCall& call, Seen& seen,
                                                         Instant now) const {
+  const auto since = seen.at == Instant{} ? call.worked_from() : seen.at;
+  const bool is_for_them = waits_for_subagent(call.name);
   const LiveSession* worst = nullptr;
+  auto of_worst = Attention::working;
+  bool works = false;
   for (const auto key : sessions_.children_of(session.id)) {
     const auto& child = sessions_.all().at(key);
-    const auto& history = child.judged.history;
-    if (is_end(history.lifecycle)) continue;
-    const auto attention = standing_of(child.judged, WallTime{}).attention;
-    if (attention == Attention::working || moved_at(history) > since) return std::string();
-    if (attention == Attention::resting) continue;
-    if (worst == nullptr || attention < standing_of(worst->judged, WallTime{}).attention)
-      worst = &child;
+    if (is_end(child.judged.history.lifecycle)) continue;
+    const auto attention = attention_of_child(child);
+    // One that is not well may move for ever.
+    const bool may_work = attention == Attention::resting || !is_for_them;
+    works |=
+        attention == Attention::working || (may_work && moved_at(child.judged.history) > since);
+    if (attention >= of_worst) continue;
+    worst = &child;
+    of_worst = attention;
   }
+  seen.child = worst == nullptr ? SessionKey{} : worst->judged.session;
+  seen.attention = of_worst;
+  if (works && (worst == nullptr || !is_for_them)) return std::string();
   if (worst == nullptr) return std::nullopt;
-  return std::string(call_reports::waits_for) + worst->id + ": " + reason_of(worst->judged, now);
+  return std::string(call_reports::waits_for) + unwell_child::head(worst->id, of_worst, works) +
+         reason_of(worst->judged, now);
 }
 
 std::optional<std::string> CallLooks::words_of_processes(const History& history,

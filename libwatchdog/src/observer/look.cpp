@@ -36,6 +36,9 @@ std::string Observer::State::situation(const Case& judged, Instant then) {
 void Observer::State::settle(LiveSession& session, bool changed) {
   const auto key = session.judged.session;
   families.note(session);
+  const auto* parent = sessions.parent_of(key);
+  if (parent != nullptr && calls.note_child(*parent, session))
+    schedule.enqueue(*sessions.find(parent->judged.session));
   tallies.count(session.counted, Tally::part_of(session.judged, sessions.family_of(key)));
   sessions.note_turns(session);
   const bool has_ended = is_end(session.judged.history.lifecycle);
@@ -166,6 +169,7 @@ Result<Instant> Observer::State::look() {
     if (session == nullptr || !is_trouble(session->judged.health.kind)) continue;
     const std::lock_guard guard(sessions.mutex);
     session->judged.history.notes.edit().acknowledged = known;
+    families.note(*session);
     tallies.count(session->counted, Tally::part_of(session->judged, sessions.family_of(key)));
   }
   if (auto kept = keep(); !kept) return kept.error();

@@ -12,7 +12,7 @@
 #include "codec/json.h"
 #include "codec/progress.h"
 #include "facts/ids.h"
-#include "judge/attention.h"
+#include "judge/unwell_child.h"
 #include "privacy/content.h"
 #include "store/alert_acts.h"
 #include "store/store_state.h"
@@ -39,9 +39,10 @@ constexpr std::string_view alert_columns =
 void be_calm_in_family(Condition& condition, const History& history) {
   const bool waits_for_children =
       condition.waits && history.notes->waiting_for == wait_reports::children;
+  const bool is_held = condition.cause == AlertCause::quiet && unwell_child::says(history, {});
   // Nor is anybody called to a rest that is nobody's turn.
   const bool rests = condition.cause == AlertCause::idle && !is_turn_of_person(history);
-  if (waits_for_children || rests) condition.kind = Condition::Kind::calm;
+  if (waits_for_children || is_held || rests) condition.kind = Condition::Kind::calm;
 }
 
 std::int64_t ticks(Instant at) {
