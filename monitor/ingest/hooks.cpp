@@ -18,6 +18,7 @@
 #include "ingest/bounded_text.h"
 #include "ingest/hook_members.h"
 #include "ingest/hook_table.h"
+#include "ingest/own_limit.h"
 #include "ingest/question.h"
 #include "ingest/turn_failure.h"
 #include "llm/provider.h"
@@ -675,6 +676,9 @@ Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::
                         (meaning == Meaning::begin || meaning == Meaning::finish);
   event.reports =
       reports_of(nameless_subagent || not_ours ? Meaning::other : meaning, name, members, now);
+  if (meaning == Meaning::call && (agent == HookAgent::claude_code || agent == HookAgent::opencode))
+    event.reports.front().deadline =
+        own_limit(event.reports.front().name, members.find({"tool_input", "args"}));
   identify(event.reports, name, identity_of(meaning, members, body));
   if (meaning == Meaning::wait && members.find({"tool_input"}) != nullptr &&
       event.reports.front().call_id.empty())

@@ -291,7 +291,8 @@ void TranscriptCollector::prompt(TranscriptSession& conversation, std::string te
 }
 
 void TranscriptCollector::call(TranscriptSession& conversation, const std::string& id,
-                               std::string tool, std::string arguments) {
+                               std::string tool, std::string arguments,
+                               std::optional<Millis> limit) {
   conversation.works = true;
   conversation.may_rest = conversation.is_compacted = false;
   tool = first_bytes(std::move(tool), transcript_id_max / 2);
@@ -305,6 +306,7 @@ void TranscriptCollector::call(TranscriptSession& conversation, const std::strin
   report.kind = ReportKind::tool_call;
   report.name = tool;
   report.content = std::move(arguments);
+  report.deadline = limit;
   if (has_id) {
     report.call_id = id;
     report.event_id = call_event_ + id;

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "facts/ids.h"
+#include "ingest/own_limit.h"
 #include "ingest/transcript_state.h"
 #include "llm/provider.h"
 #include "privacy/content.h"
@@ -171,8 +172,9 @@ void read_claude_answer(TranscriptCollector& collector, TranscriptSession& conve
   if (calls) {
     for (const auto& block : content) {
       if (text_in(block, "type") != "tool_use") continue;
+      const auto& input = member(block, "input");
       collector.call(conversation, text_in(block, "id"), text_in(block, "name"),
-                     content_text(member(block, "input")));
+                     content_text(input), own_limit(text_in(block, "name"), &input));
     }
   }
   count_claude_use(collector, conversation, message);

@@ -11,6 +11,7 @@
 #include "facts/ids.h"
 #include "ingest/bounded_text.h"
 #include "ingest/opencode_part.h"
+#include "ingest/own_limit.h"
 #include "ingest/recording_steps.h"
 #include "ingest/transcript_state.h"
 #include "privacy/content.h"
@@ -98,8 +99,10 @@ void read_code_call(TranscriptCollector& collector, TranscriptSession& conversat
     return;
   collector.answered(conversation);
   collector.name_calls(code_call, code_result);
+  const auto& input = member(state, "input");
   if (is_first(conversation, combined(key, 1)) && !is_open(conversation, id))
-    collector.call(conversation, id, text_in(part, "tool"), content_text(member(state, "input")));
+    collector.call(conversation, id, text_in(part, "tool"), content_text(input),
+                   own_limit(text_in(part, "tool"), &input));
   if (!is_over) return;
   (void)is_first(conversation, combined(key, 2));
   collector.result(conversation, id, is_opencode_failure(state), opencode_result(state),

@@ -97,8 +97,9 @@ class TranscriptCollector {
   /// repeat its history.
   [[nodiscard]] bool is_copy(TranscriptSession& conversation, const std::string& id) const;
   void prompt(TranscriptSession& conversation, std::string text);
+  /// `limit`: after which the agent ends the call, if it says so.
   void call(TranscriptSession& conversation, const std::string& id, std::string tool,
-            std::string arguments);
+            std::string arguments, std::optional<Millis> limit = {});
   /// `failure`: the beginning of the event id of a result that is a failure.
   void result(TranscriptSession& conversation, const std::string& id, bool failed, std::string text,
               std::string_view failure);

@@ -320,6 +320,31 @@ TEST(HookAnswers, a_denied_call_is_over_and_an_agent_that_stopped_is_cancelled) 
       Kinds{end});
 }
 
+TEST(Hooks, a_command_has_the_limit_that_its_call_declares) {
+  const auto limit_ms = [](HookAgent agent, const char* tool, const json& input) {
+    json event{{"session_id", "s"}, {"hook_event_name", "PreToolUse"}};
+    event.update({{"tool_name", tool}, {"tool_use_id", "t1"}, {"tool_input", input}});
+    if (agent == HookAgent::opencode)
+      event = {{"type", "tool.execute.before"},
+               {"properties", {{"sessionID", "s"}, {"tool", tool}, {"callID", "c"}}}};
+    if (agent == HookAgent::opencode) event["properties"]["args"] = input;
+    const auto read = hook_event(agent, event.dump());
+    return read && read->reports.at(0).deadline ? read->reports[0].deadline->count() : 0;
+  };
+  const json limited{{"command", "make"}, {"timeout", 300'000}};
+  EXPECT_EQ(limit_ms(HookAgent::claude_code, "Bash", limited), 300'000);
+  EXPECT_EQ(limit_ms(HookAgent::opencode, "bash", limited), 300'000);
+  EXPECT_EQ(limit_ms(HookAgent::copilot_cli, "bash", limited), 0) << "it counts seconds";
+  EXPECT_EQ(limit_ms(HookAgent::claude_code, "TaskOutput", limited), 0) << "a wait, no command";
+  EXPECT_EQ(limit_ms(HookAgent::claude_code, "Bash", {{"command", "make"}}), 0);
+  const json apart{{"command", "make"}, {"timeout", 300'000}, {"run_in_background", true}};
+  EXPECT_EQ(limit_ms(HookAgent::claude_code, "Bash", apart), 0);
+  for (const json& odd : {json(0), json(-1), json(1e5), json("300000"), json(UINT64_MAX), json()})
+    EXPECT_EQ(limit_ms(HookAgent::claude_code, "Bash", {{"command", "make"}, {"timeout", odd}}), 0)
+        << odd;
+  EXPECT_EQ(limit_ms(HookAgent::claude_code, "Bash", "make"), 0);
+}
+
 TEST(Hooks, an_answer_that_is_too_long_for_an_event_is_cut) {
   const json hook{{"session_id", "s"},
                   {"hook_event_name", "PostToolUse"},

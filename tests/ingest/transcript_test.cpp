@@ -460,6 +460,20 @@ TEST(Transcript, of_codex_tells_failures_by_the_head_of_an_output) {
   }
 }
 
+TEST(Transcript, gives_a_command_the_limit_that_its_call_declares) {
+  Transcript transcript(TranscriptAgent::claude_code);
+  const auto read = transcript.read(
+      R"({"type":"assistant","sessionId":"s","timestamp":"2026-11-22T10:00:00Z","message":{"content":[)"
+      R"({"type":"tool_use","id":"t","name":"Bash","input":{"command":"make","timeout":300000}}]}})",
+      transcript_now);
+  ASSERT_TRUE(read);
+  std::int64_t limit_ms = 0;
+  for (const auto& batch : *read)
+    for (const auto& report : batch.reports)
+      if (report.deadline) limit_ms += report.deadline->count();
+  EXPECT_EQ(limit_ms, 300'000);
+}
+
 TEST(Transcript, whose_answer_may_be_the_last_rests_at_the_next_prompt_or_after_a_long_time) {
   const std::string begin =
       R"({"type":"user","sessionId":"s","timestamp":"2026-11-22T10:00:00Z","message":{"content":"a"}})";
