@@ -62,6 +62,7 @@ inline constexpr Row rows[] = {
     {"SubagentStart", Meaning::sub_begin},
     {"SubagentStop", Meaning::sub_end},
     {"TaskCompleted", Meaning::task_done},
+    {"TeammateIdle", Meaning::rest},
     {"PreCompact", Meaning::compact},
     {"SessionEnd", Meaning::finish},
     // Codex alone

@@ -378,7 +378,7 @@ bool is_refused_stop(const Members& members) {
 }
 
 /// The commands that go on after the answer, and the times that wake the agent. Subagents are
-/// sessions of their own. Empty: nothing.
+/// sessions of their own. A teammate is called running while it rests, too. Empty: nothing.
 std::string goes_on_in(const Members& members) {
   std::vector<std::string> commands;
   if (const auto* tasks = members.find({"background_tasks"}); tasks != nullptr && tasks->is_array())
@@ -448,6 +448,11 @@ Report start_report() {
   auto start = make(ReportKind::start);
   start.detail = ProcessFacts{};
   return start;
+}
+
+Report other_report(const std::string& name, const Members& members) {
+  const auto teammate = members.word({"teammate_name"}, word_bytes_max);
+  return make(ReportKind::message, "hook", teammate.empty() ? name : name + ": " + teammate);
 }
 
 std::vector<Report> reports_of(Meaning meaning, const std::string& name, const Members& members,
@@ -529,7 +534,7 @@ std::vector<Report> reports_of(Meaning meaning, const std::string& name, const M
     case Meaning::other:
       break;
   }
-  return {make(ReportKind::message, "hook", name)};
+  return {other_report(name, members)};
 }
 
 /// Returns what distinguishes this event from the next one of its name; empty: nothing. Ids of
@@ -669,8 +674,9 @@ Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::
   if (auto folder = folder_in(parsed, members); !folder.empty())
     event.spec.labels["cwd"] = std::move(folder);
 
-  const bool nameless_subagent =
-      subagent.empty() && (meaning == Meaning::sub_begin || meaning == Meaning::sub_end);
+  const bool is_teammate = meaning == Meaning::rest && members.find({"teammate_name"}) != nullptr;
+  const bool is_subagent = meaning == Meaning::sub_begin || meaning == Meaning::sub_end;
+  const bool nameless_subagent = subagent.empty() && (is_subagent || is_teammate);
   // A session of another owner is begun and ended by that one.
   const bool not_ours = !session.empty() && subagent.empty() &&
                         (meaning == Meaning::begin || meaning == Meaning::finish);

@@ -36,6 +36,7 @@ constexpr std::array claude_events{
     SetupEvent{"SubagentStart", true},
     SetupEvent{"SubagentStop"},
     SetupEvent{"TaskCompleted", true},
+    SetupEvent{"TeammateIdle", true},
     SetupEvent{"PreCompact"},
     SetupEvent{"Stop"},
     SetupEvent{"StopFailure", true},

@@ -120,6 +120,21 @@ TEST(Hooks, a_subagent_is_a_child_session_of_its_kind) {
   EXPECT_EQ(event->spec.agent, "Explore");
 }
 
+TEST(Hooks, a_teammate_that_rests_is_named_and_its_lead_goes_on) {
+  json hook{{"session_id", "s"}, {"hook_event_name", "TeammateIdle"}};
+  hook["teammate_name"] = "researcher";
+  const auto of_lead = hook_event(HookAgent::claude_code, hook.dump());
+  ASSERT_TRUE(of_lead.ok());
+  EXPECT_EQ(of_lead->session, "s");
+  EXPECT_EQ(of_lead->reports.at(0).kind, ReportKind::message) << "nothing says that the lead rests";
+  EXPECT_EQ(of_lead->reports.at(0).content, "TeammateIdle: researcher");
+  hook["agent_id"] = "a1";
+  const auto of_teammate = hook_event(HookAgent::claude_code, hook.dump());
+  ASSERT_TRUE(of_teammate.ok());
+  EXPECT_EQ(of_teammate->session, "s:a1");
+  EXPECT_EQ(of_teammate->reports.at(0).kind, ReportKind::idle);
+}
+
 TEST(Hooks, a_wait_names_the_call_that_it_is_for) {
   struct Row {
     HookAgent agent;
