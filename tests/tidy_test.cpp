@@ -60,6 +60,7 @@ const Set shared_with_monitor = {
     "files/write_all.h",
     "judge/alert_rule.h",
     "judge/attention.h",
+    "judge/changed_at.h",
     "judge/loose_ends.h",
     "judge/source_note.h",
     "judge/text_loop.h",

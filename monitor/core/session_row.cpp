@@ -9,6 +9,7 @@
 #include "codec/progress.h"
 #include "core/group_wait.h"
 #include "judge/attention.h"
+#include "judge/changed_at.h"
 #include "judge/loose_ends.h"
 #include "text/json_writer.h"
 
@@ -84,7 +85,8 @@ std::string session_row(std::string_view id, const Watched& watched, Instant now
   write_server(out, watched.judged, now, wall);
   out.field("iteration", history.iteration).field("heartbeats", history.heartbeats);
   out.field("stateChanges", history.state_changes).key("lastChangeAt");
-  history.state_changes > 0 ? out.value(at(history.last_change)) : out.value(nullptr);
+  history.state_changes > 0 ? out.value(number(changed_at(history, now, wall)))
+                            : out.value(nullptr);
   out.key("lastHeartbeatAt");
   history.heartbeats > 0 ? out.value(at(history.last_beat)) : out.value(nullptr);
   out.key("tool");

@@ -9,6 +9,7 @@
 
 #include "codec/budget.h"
 #include "judge/attention.h"
+#include "judge/changed_at.h"
 #include "judge/loose_ends.h"
 #include "privacy/content.h"
 #include "text/json_writer.h"
@@ -235,7 +236,8 @@ std::string progress_document(std::string_view session_id, const Case& judged,
   out.field("heartbeats", history.heartbeats).field("stateChanges", history.state_changes);
   out.key("lastChange");
   if (history.state_changes > 0) {
-    out.value(history.last_change_type).field("lastChangeAgo", (now - history.last_change).count());
+    out.value(history.last_change_type);
+    out.field("lastChangeAgo", (wall - changed_at(history, now, wall)).count());
   } else {
     out.value(nullptr).field("lastChangeAgo", nullptr);
   }
