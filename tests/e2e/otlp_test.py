@@ -92,6 +92,22 @@ class OtlpPort(unittest.TestCase):
         self.assertEqual(ask(self.port, "POST", line["path"], line["body"], {"X-Watchdog-Session": "nightly"})[0], 200)
         self.assertIn("user_input", [event["kind"] for event in events(self.server, "nightly")])
 
+    def test_a_span_of_two_hours_ago_is_no_progress_of_now(self):
+        ago_ms = 7_200_000
+        end = time.time_ns() - ago_ms * 1_000_000
+        attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.conversation.id": "late", "gen_ai.tool.name": "readFile",
+                      "gen_ai.tool.call.id": "c1"}
+        span = {"traceId": "3" * 32, "spanId": "4" * 16, "name": "execute_tool readFile", "kind": 1,
+                "startTimeUnixNano": str(end - 1_000_000_000), "endTimeUnixNano": str(end), "status": {"code": 0},
+                "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()]}
+        body = {"resourceSpans": [{"resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "copilot-chat"}}]},
+                                   "scopeSpans": [{"scope": {"name": "x"}, "spans": [span]}]}]}
+        self.assertEqual(ask(self.port, "POST", "/v1/traces", body, {"X-Watchdog-Session": "late"})[0], 200)
+        ago = until(lambda: ask(self.server.host, "GET", "/api/autonomous/progress/late")[1]["progress"]["lastChangeAgo"], "change")
+        self.assertGreaterEqual(ago, ago_ms - 1_000)
+        row = ask(self.server.host, "GET", "/api/autonomous/sessions")[1]["sessions"][0]
+        self.assertLessEqual(row["lastChangeAt"], end / 1_000_000 + 1_000)
+
     def test_a_taken_port_is_said_clearly(self):
         taken = self.port.rpartition(":")[2]
         with tempfile.TemporaryDirectory() as folder:
