@@ -111,7 +111,26 @@ void Followed::feed(const TranscriptFile::Piece& piece, FollowFigures& figures) 
   }
 }
 
+bool Followed::is_recording(WallTime since) const {
+  return was_read && !has_news && !is_known && !is_kept && recorded_from == WallTime{} &&
+         newest != WallTime{} && newest < since;
+}
+
+void Followed::read_again(Millis period) {
+  recorded_from = newest - period;
+  position = TranscriptPosition{};  // of no file, so reading begins
+  read_changed = {};
+  was_read = false;
+  has_news = true;
+  begin_again();
+}
+
+WallTime Followed::written() const {
+  return recorded_from == WallTime{} ? changed : std::min(changed, newest);
+}
+
 void Followed::add(Batch batch) {
+  for (const auto& report : batch.reports) newest = std::max(newest, *report.at);
   auto& waiting = kept_back;
   const bool same = !waiting.empty() && waiting.back().session == batch.session &&
                     waiting.back().creation == batch.creation;

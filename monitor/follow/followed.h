@@ -37,6 +37,9 @@ struct Followed {
   bool is_known = false;                    ///< It has a saved position: it was followed before.
   bool is_awake = false;                    ///< It is to be read.
   WallTime from{};                          ///< Nothing older is reported.
+  WallTime newest{};                        ///< The time of its newest report.
+  bool is_kept = false;                     ///< Some of its reports were stored.
+  WallTime recorded_from{};                 ///< See read_again(); 0: it is not a recording.
   SteadyTime rests_at = SteadyTime::max();  ///< An answer may be the last one of its turn then.
   bool has_news = false;         ///< Its size is not known any more, or it has unread bytes.
   std::vector<Batch> kept_back;  ///< Reports that could not be kept yet.
@@ -51,6 +54,13 @@ struct Followed {
   [[nodiscard]] Result<void> read(TranscriptFile::Piece& piece, FollowFigures& figures);
   /// Makes reports of the lines of a piece.
   void feed(const TranscriptFile::Piece& piece, FollowFigures& figures);
+  /// True if all of it was read, and every report is older than `since`: so nothing was stored.
+  [[nodiscard]] bool is_recording(WallTime since) const;
+  /// Reads a recording again from its beginning. If the monitor does not know its session yet, the
+  /// reports of the last `period` before its newest one are stored.
+  void read_again(Millis period);
+  /// When its agent wrote last. A copy of a recording is newer than that.
+  [[nodiscard]] WallTime written() const;
   /// Adds the reports of a line to those of the piece.
   void add(Batch batch);
 

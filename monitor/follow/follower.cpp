@@ -284,6 +284,10 @@ Followed* TranscriptFollower::State::next_file(std::string& path) {
 void TranscriptFollower::State::advance(const std::string& path, Followed& file) {
   if (file.kept_back.empty()) read_piece(path, file);
   if (!keep_all(path, file)) return;
+  if (file.is_recording(system_clock().wall() - options.since)) {
+    for (const auto& session : file.transcript.sessions()) reported_from.erase(session);
+    return file.read_again(options.since);
+  }
   if (!file.has_news && !early_ends.is_empty()) {
     for (const auto& end : early_ends.take(file.transcript.sessions())) {
       const auto kept = options.keep(end);
@@ -326,16 +330,17 @@ void TranscriptFollower::State::read_piece(const std::string& path, Followed& fi
     return;
   }
   read_end(file);
-  const bool is_quiet = file.changed < system_clock().wall() - quiet_for;
+  const bool is_quiet = file.written() < system_clock().wall() - quiet_for;
   if (!file.was_read && !file.is_known && is_quiet)
-    for (auto& batch : file.transcript.leave()) file.add(std::move(batch));
+    for (auto& batch : file.transcript.leave(file.recorded_from != WallTime{}))
+      file.add(std::move(batch));
   file.was_read = true;
 }
 
 /// Nothing more is in the file at the moment.
 void TranscriptFollower::State::read_end(Followed& file) {
   const auto rests_after = transcript_place(file.agent).rests_after;
-  const bool is_late = file.changed + Millis{rests_after} < system_clock().wall();
+  const bool is_late = file.written() + Millis{rests_after} < system_clock().wall();
   if (rests_after.count() > 0 && !is_once && !is_late) {
     file.rests_at = std::chrono::steady_clock::now() + rests_after;
     return;
@@ -368,6 +373,7 @@ Result<WallTime> TranscriptFollower::State::first_time_of(const Followed& file,
   auto from = std::max(system_clock().wall() - options.since, file.from);
   const auto there = options.look_up(session);
   if (!there) return there.error();
+  if (!there->exists && file.recorded_from != WallTime{}) from = file.recorded_from;
   if (there->exists && !file.is_known) from = std::max(from, there->newest - reported_within);
   constexpr std::size_t sessions_max = 16'384;
   if (reported_from.size() >= sessions_max) reported_from.clear();
@@ -391,6 +397,7 @@ bool TranscriptFollower::State::keep_all(const std::string& path, Followed& file
     // The session's first prompt is among those that were left out.
     if (batch.reports.size() < all) batch.spec.title = file.transcript.title_of(batch.session);
     if (!keep_one(batch)) break;
+    file.is_kept = true;
   }
   waiting.erase(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(kept));
   if (waiting.empty()) {
@@ -502,6 +509,7 @@ void TranscriptFollower::State::step(bool paced) {
   next_rest = end_pauses();
   std::string path;
   auto* file = next_file(path);
+  if (file == nullptr && options.caught_up) std::exchange(options.caught_up, nullptr)();
   const auto now = std::chrono::steady_clock::now();
   const bool rests = paced && file != nullptr && !file->grows() && now < rest_until;
   if (file == nullptr || rests || (trouble && now < keep_again))

@@ -50,7 +50,9 @@ class TranscriptFollower {
   struct Options {
     std::vector<TranscriptSource> sources{};
     std::filesystem::path positions{};  ///< File of the positions; empty: none is kept.
-    /// Files that did not change for this long are not read, older lines are not reported.
+    /// Files that did not change for this long are not read, older lines are not reported. Of a
+    /// changed file whose lines are all older, as of a recording that was copied, this much before
+    /// its newest line is reported if nobody knows its session.
     Millis since{86'400'000};
     /// Share of a core that this process may need while it reads older files: a little less than a
     /// fifth, because the time to find them comes on top. 1: no limit.
@@ -62,6 +64,8 @@ class TranscriptFollower {
     std::function<Result<Receipt>(const Batch& batch)> keep;
     /// Gets what an operator should know.
     std::function<void(const std::string&)> log;
+    /// Called once, when all that was there before is reported. By the thread of run().
+    std::function<void()> caught_up{};
     /// Called after each piece with news.
     std::function<void(const FollowFigures&)> progress;
   };

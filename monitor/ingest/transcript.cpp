@@ -465,10 +465,12 @@ std::vector<Batch> Transcript::pause() {
   return batches;
 }
 
-std::vector<Batch> Transcript::leave() {
+std::vector<Batch> Transcript::leave(bool is_recording) {
   std::vector<Batch> batches;
   for (auto& conversation : state_->conversations) {
-    if (!conversation.works) continue;
+    const bool waits = is_recording && !conversation.waiting_for.empty();
+    if (!conversation.works && !waits) continue;
+    if (waits) conversation.waiting_for.clear();
     const WallTime at{Millis{conversation.newest_ms}};
     TranscriptCollector collector(*state_, combined(conversation.newest_line, 2), at, at);
     conversation.works = conversation.may_rest = false;

@@ -46,8 +46,9 @@ class Transcript {
   /// do not write that a turn is over.
   [[nodiscard]] std::vector<Batch> pause();
   /// Returns reports that close the turns which are open. For a file that was not read while its
-  /// agent wrote it, and is quiet.
-  [[nodiscard]] std::vector<Batch> leave();
+  /// agent wrote it, and is quiet. `is_recording`: its waits are over, too: nobody is there for
+  /// them.
+  [[nodiscard]] std::vector<Batch> leave(bool is_recording = false);
 
   /// The ids of the newest sessions of the file.
   [[nodiscard]] std::vector<std::string> sessions() const;

@@ -255,6 +255,42 @@ TEST(Follower, makes_sessions_of_the_last_day_only) {
   EXPECT_EQ(reader->session("old")->spec.title, "please 1");
 }
 
+TEST(Follower, reads_a_recording_that_was_copied_into_place) {
+  Followed here;
+  ClaudeLines before("run", std::chrono::hours(24 * 32));
+  ClaudeLines lines("run", std::chrono::hours(24 * 30));
+  const auto begins = system_clock().wall() - std::chrono::hours(24 * 30);
+  append(here.file("run"), before.prompt("begin"));
+  append(here.file("run"), lines.turn(3, 200'000) + lines.prompt("more") + lines.call("c", "make"));
+  EXPECT_EQ(here.read().files, 1);
+  auto kinds = here.kinds("run");
+  EXPECT_EQ(kinds["user_input"], 2) << "the last day of the run is reported";
+  EXPECT_EQ(kinds["tool_call"], 4);
+  EXPECT_EQ(kinds["idle"], 2);
+  const auto last = here.events("run").back();
+  EXPECT_EQ(last.report.kind, ReportKind::idle) << "the run is over, whenever it was copied";
+  EXPECT_EQ(last.report.name, idle_reports::failed);
+  EXPECT_LT(last.at, begins + std::chrono::hours(1));
+  EXPECT_EQ(StoreReader::open(here.dir() / "w.db")->session("run")->spec.title, "begin");
+  EXPECT_EQ(here.read().lines, 0) << "it is not read once more";
+  // Its agent takes it up again.
+  append(here.file("run"), ClaudeLines("run").prompt("go on"));
+  EXPECT_EQ(here.read().lines, 1);
+  EXPECT_EQ(here.kinds("run")["user_input"], 3);
+}
+
+TEST(Follower, adds_no_recording_to_a_session_that_another_source_reported) {
+  Followed here;
+  Batch batch{.session = "s", .by = ReportOrigin::hooks};
+  auto& report = batch.reports.emplace_back();
+  report.kind = ReportKind::user_input;
+  report.content = "hello";
+  ASSERT_TRUE(here.store().append({&batch, 1}));
+  append(here.file("s"), ClaudeLines("s", std::chrono::hours(48)).turn(3));
+  here.read();
+  EXPECT_EQ(here.events("s").size(), 1U);
+}
+
 TEST(Follower, leaves_a_turn_that_was_quiet_before_anybody_read_it) {
   Followed here;
   ClaudeLines quiet("quiet", std::chrono::hours(3));

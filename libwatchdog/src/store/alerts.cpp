@@ -45,6 +45,17 @@ void be_calm_in_family(Condition& condition, const History& history) {
   if (waits_for_children || is_held || rests) condition.kind = Condition::Kind::calm;
 }
 
+/// Nobody is called to a recording that is read more than a day after its run. The clocks of other
+/// sources may be wrong, so their old times prove nothing.
+void be_calm_in_recording(Condition& condition, const History& history, WallTime wall) {
+  const bool is_recording =
+      wall - condition.at >= end_fresh_for &&
+      std::ranges::all_of(history.sources, [](const SourceNote& source) {
+        return source.origin == ReportOrigin::transcript || source.origin == ReportOrigin::monitor;
+      });
+  if (is_recording) condition.kind = Condition::Kind::calm;
+}
+
 std::int64_t ticks(Instant at) {
   return at.time_since_epoch().count();
 }
@@ -213,7 +224,11 @@ void Store::State::Alerts::notice(const Conclusions& verdicts) {
   for (const auto& transition : verdicts.transitions) {
     auto condition = condition_of(transition.health, rules, transition.wait);
     const auto judged = std::ranges::find(verdicts.snapshots, transition.session, &Case::session);
-    if (judged != verdicts.snapshots.end()) be_calm_in_family(condition, (*judged)->history);
+    condition.at = transition.at;
+    if (judged != verdicts.snapshots.end()) {
+      be_calm_in_family(condition, (*judged)->history);
+      be_calm_in_recording(condition, (*judged)->history, log_.wall);
+    }
     // Its parent gives a child the next task.
     const bool is_turn = condition.cause == AlertCause::idle;
     if (is_turn && condition.kind == Condition::Kind::trouble && is_child(transition.session))
@@ -221,7 +236,6 @@ void Store::State::Alerts::notice(const Conclusions& verdicts) {
     condition.reason = transition.public_reason.sentence;
     condition.detail = transition.public_reason.text;
     condition.tick = transition.tick;
-    condition.at = transition.at;
     notice(transition.session, condition, rules);
   }
   for (const auto* judged : verdicts.snapshots) {
@@ -242,6 +256,7 @@ void Store::State::Alerts::notice_wait(const Case& judged, const AlertRules& rul
   condition.detail = std::move(reason.text);
   condition.tick = history.notes->wait_since;
   condition.at = standing_since(judged, history.tick, history.at);
+  be_calm_in_recording(condition, history, log_.wall);
   notice(judged.session, condition, rules);
 }
 
@@ -278,6 +293,7 @@ void Store::State::Alerts::notice_end(const Case& judged, const AlertRules& rule
     condition.at = history.notes->outcome_at;
     // It was not awaited for as long as ended sessions are kept.
     if (outcome->reason == reasons::abandoned) condition.kind = Condition::Kind::calm;
+    be_calm_in_recording(condition, history, log_.wall);
   }
   notice(judged.session, condition, rules);
 }
