@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/log.h"
+#include "cli/serve.h"
 #include "cli/usage.h"
 #include "postgres/postgres.h"
 #include "terminal/output.h"
@@ -19,12 +20,13 @@
 namespace watchdog::monitor {
 namespace {
 
-/// Runs the command that the words name; returns its exit code.
+/// Runs the command that the words name, or the monitor; returns its exit code.
 int parse(CommandLine& line, int argc, char** argv) {
   const auto words = words_of(line.app, argc, argv);
   std::vector<const char*> texts;
   for (const auto& word : words) texts.push_back(word.c_str());
   try {
+    if (argc < 2) return serve_here();
     line.app.parse(static_cast<int>(texts.size()), texts.data());
   } catch (const CLI::Success& asked) {  // --help or --version
     std::ostringstream text;
@@ -52,8 +54,11 @@ int run(int argc, char** argv) {
   for (const int number : {SIGPIPE, SIGXFSZ})
     if (std::signal(number, SIG_IGN) == SIG_IGN) ignored.push_back(number);
 
-  CLI::App app("Distinguishes slow agents from stuck ones by what they report, not by a clock.",
-               "watchdog-monitor");
+  CLI::App app(
+      "Distinguishes slow agents from stuck ones by what they report, not by a clock.\n"
+      "Without arguments it starts the monitor, reads the transcripts of all coding agents "
+      "(serve --follow), and opens the page. If a monitor runs already, it shows that one.",
+      "watchdog-monitor");
   app.formatter(std::make_shared<HelpFormatter>());
   bool wants_json = false;
   auto* json =
@@ -76,7 +81,7 @@ int run(int argc, char** argv) {
     if (command->get_footer().empty()) command->footer(exit_codes);
     name_values(*command);
   }
-  if (const auto mistake = command_mistake(app, argc, argv)) {
+  if (const auto mistake = argc < 2 ? std::nullopt : command_mistake(app, argv[1])) {
     warn(*mistake);
     return exit_usage;
   }

@@ -98,6 +98,10 @@ def cli(program):
 `watchdog-monitor COMMAND --help` prints what is on this page. `watchdog-monitor man` prints a manual page, and
 `watchdog-monitor completion bash` prints the completion script of that shell; `zsh` and `fish` work too. Exit codes have [a page of their own](exit-codes.md).
 
+Without a command and options the program does what `serve --follow` does, prints which sessions need a person, and opens the page in the
+browser. It opens none if standard output is not a terminal, if `$CI` is set, or without a display. If a monitor has the database or
+the address already, it shows that monitor and ends with 0. `serve` itself ends with an error then.
+
 """
     names = commands(program)
     summary = {name: re.split(r"\nUsage:", program(name, "--help"))[0].replace("\n", " ") for name in names}

@@ -167,8 +167,10 @@ Following::~Following() {
 
 Result<std::unique_ptr<Following>> Following::start(StoreThread& store_thread,
                                                     const std::vector<TranscriptAgent>& agents,
-                                                    const std::filesystem::path& database) {
+                                                    const std::filesystem::path& database,
+                                                    std::function<void()> caught_up) {
   TranscriptFollower::Options options;
+  options.caught_up = std::move(caught_up);
   for (const auto& place : transcript_places())
     options.sources.push_back(
         {.agent = place.agent,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,10 +24,11 @@ namespace watchdog::monitor {
 class Following {
  public:
   /// Reads all transcripts of these agents, and of the others those that are named. The positions
-  /// are beside the database. Errors: as of TranscriptFollower::start.
+  /// are beside the database. `caught_up`: see TranscriptFollower::Options. Errors: as of
+  /// TranscriptFollower::start.
   [[nodiscard]] static Result<std::unique_ptr<Following>> start(
       StoreThread& store_thread, const std::vector<TranscriptAgent>& agents,
-      const std::filesystem::path& database);
+      const std::filesystem::path& database, std::function<void()> caught_up = {});
   /// Ends after the piece under way.
   ~Following();
   Following(const Following&) = delete;

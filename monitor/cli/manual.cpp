@@ -1,6 +1,7 @@
 #include "cli/manual.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -72,9 +73,12 @@ std::string synopsis(const CLI::App& command) {
 
 std::string man_page(const CLI::App& app) {
   const auto name = app.get_name();
+  const auto description = app.get_description();
+  const auto begin = std::min(description.find('\n'), description.size());  // one line
   std::string text = ".TH " + roff(name) + " 1\n.ad l\n.SH NAME\n" + roff(name) + " \\- " +
-                     roff(app.get_description()) + "\n.SH SYNOPSIS\n.B " + roff(name) +
-                     "\n\\fICOMMAND\\fR [OPTION]...\n.SH COMMANDS\n";
+                     roff(description.substr(0, begin)) + "\n.SH SYNOPSIS\n.B " + roff(name) +
+                     "\n[\\fICOMMAND\\fR [OPTION]...]\n.SH DESCRIPTION\n" + roff(description) +
+                     "\n.SH COMMANDS\n";
   for (const auto* command : app.get_subcommands({})) {
     text += ".SS " + roff(command->get_name() + synopsis(*command)) + "\n" +
             roff(command->get_description()) + "\n";

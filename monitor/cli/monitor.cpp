@@ -553,10 +553,11 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
 }
 
 Result<void> Monitor::follow(std::span<const std::string> agents,
-                             const std::filesystem::path& database) {
+                             const std::filesystem::path& database,
+                             std::function<void()> caught_up) {
   const auto chosen = transcript_agents(agents);
   if (!chosen) return chosen.error();
-  auto following = Following::start(*state_->store_thread, *chosen, database);
+  auto following = Following::start(*state_->store_thread, *chosen, database, std::move(caught_up));
   if (!following) return following.error();
   const std::lock_guard guard(state_->forgetting);
   state_->following = std::move(*following);
@@ -571,6 +572,9 @@ void Monitor::follow_named(const std::filesystem::path& database) {
 
 std::string Monitor::url() const {
   return state_->server->url();
+}
+std::string Monitor::page_url() const {
+  return state_->page_url();
 }
 std::string Monitor::login_url() const {
   const auto access_policy = state_->api->policy();

@@ -49,14 +49,18 @@ class Monitor {
   [[nodiscard]] Result<void> renew_alerts(const Settings& settings);
 
   /// Reports the transcripts of these agents, all known ones for none, until the end. Their
-  /// positions are kept beside the database. Errors: `invalid`, `conflict`, `unavailable`.
+  /// positions are kept beside the database. `caught_up` is called once on another thread, when
+  /// what was there before is reported. Errors: `invalid`, `conflict`, `unavailable`.
   [[nodiscard]] Result<void> follow(std::span<const std::string> agents,
-                                    const std::filesystem::path& database);
+                                    const std::filesystem::path& database,
+                                    std::function<void()> caught_up = {});
 
   /// Reports the transcripts that hooks name from then on.
   void follow_named(const std::filesystem::path& database);
 
   [[nodiscard]] std::string url() const;
+  /// Where people reach the page, without a token.
+  [[nodiscard]] std::string page_url() const;
   /// The same with the token that the page logs in with, where it is for this machine alone.
   [[nodiscard]] std::string login_url() const;
   /// Returns the agents' base URL of their model; empty: no model server is set.

@@ -27,13 +27,6 @@ std::optional<Number> number_in(const std::string& text) {
   return read.ec == std::errc{} && read.ptr == end ? std::optional(number) : std::nullopt;
 }
 
-std::string commands_of(const CLI::App& app) {
-  std::string text;
-  for (const auto* command : app.get_subcommands({}))
-    text += (text.empty() ? "" : ", ") + command->get_name();
-  return text;
-}
-
 std::string replaced(std::string text, const std::string& what, const std::string& with) {
   if (const auto at = text.find(what); at != std::string::npos) text.replace(at, what.size(), with);
   return text;
@@ -126,15 +119,13 @@ CLI::Validator label() {
           ""};
 }
 
-std::optional<std::string> command_mistake(const CLI::App& app, int argc, const char* const* argv) {
-  const std::string explained = "\n`" + app.get_name() + " --help` explains the commands.";
-  if (argc < 2) return "a command is missing; use one of: " + commands_of(app) + explained;
-  const std::string word = argv[1];
+std::optional<std::string> command_mistake(const CLI::App& app, const std::string& word) {
   if (word.starts_with('-')) return std::nullopt;
   std::vector<std::string> commands;
   for (const auto* command : app.get_subcommands({})) commands.push_back(command->get_name());
   if (std::ranges::count(commands, word) > 0) return std::nullopt;
-  return unknown_word("command", word, commands) + explained;
+  return unknown_word("command", word, commands) + "\n`" + app.get_name() +
+         " --help` explains the commands.";
 }
 
 std::vector<std::string> flags_of(const CLI::Option& option) {

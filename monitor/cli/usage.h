@@ -33,9 +33,9 @@ enum class Listed : bool { no, yes };
 [[nodiscard]] std::vector<std::string> flags_of(const CLI::Option& option);
 /// The option is followed by a value.
 [[nodiscard]] bool wants_value(const CLI::Option& option);
-/// Returns why the words name no command; nothing if they do, or begin with an option.
-[[nodiscard]] std::optional<std::string> command_mistake(const CLI::App& app, int argc,
-                                                         const char* const* argv);
+/// Returns why the first word is not a command; nothing if it is one, or an option.
+[[nodiscard]] std::optional<std::string> command_mistake(const CLI::App& app,
+                                                         const std::string& word);
 /// Returns why the command line was refused. REQUIRES: `app` has just thrown `error`.
 [[nodiscard]] std::string mistake_in(const CLI::App& app, const CLI::ParseError& error);
 

@@ -98,9 +98,8 @@ class OfThemselves(unittest.TestCase):
         said = self.refused("xyzzy")
         self.assertIn('unknown command "xyzzy"; use one of: ', said)
         self.assertNotIn("did you mean", said)
-        self.assertIn("a command is missing; use one of: ", self.refused())
         for command in commands():
-            self.assertIn(command, self.refused())
+            self.assertIn(command, said)
 
     def test_a_number_that_is_none_is_named_with_its_range(self):
         for words, option, range_ in (
