@@ -12,7 +12,8 @@
 #include "codec/json.h"
 #include "codec/progress.h"
 #include "facts/ids.h"
-#include "judge/unwell_child.h"
+#include "judge/attention.h"
+#include "judge/calm_alert.h"
 #include "privacy/content.h"
 #include "store/alert_acts.h"
 #include "store/store_state.h"
@@ -34,27 +35,6 @@ constexpr std::size_t alerts_max = 1'000;
 constexpr std::string_view alert_columns =
     "a.id, s.name, s.spec, a.kind, a.word, a.reason, a.detail, a.at_ms, a.episode_tick, a.message, "
     "a.told_tick, a.acknowledged_by, a.acknowledged_ms, a.snoozed_until_ms";
-
-/// A child has its own alerts, and while it works its parent's wait counts no time.
-void be_calm_in_family(Condition& condition, const History& history) {
-  const bool waits_for_children =
-      condition.waits && history.notes->waiting_for == wait_reports::children;
-  const bool is_held = condition.cause == AlertCause::quiet && unwell_child::says(history, {});
-  // Nor is anybody called to a rest that is nobody's turn.
-  const bool rests = condition.cause == AlertCause::idle && !is_turn_of_person(history);
-  if (waits_for_children || is_held || rests) condition.kind = Condition::Kind::calm;
-}
-
-/// Nobody is called to a recording that is read more than a day after its run. The clocks of other
-/// sources may be wrong, so their old times prove nothing.
-void be_calm_in_recording(Condition& condition, const History& history, WallTime wall) {
-  const bool is_recording =
-      wall - condition.at >= end_fresh_for &&
-      std::ranges::all_of(history.sources, [](const SourceNote& source) {
-        return source.origin == ReportOrigin::transcript || source.origin == ReportOrigin::monitor;
-      });
-  if (is_recording) condition.kind = Condition::Kind::calm;
-}
 
 std::int64_t ticks(Instant at) {
   return at.time_since_epoch().count();
