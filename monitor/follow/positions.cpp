@@ -121,11 +121,7 @@ Positions& Positions::operator=(Positions&& other) noexcept {
 }
 
 Result<Positions> Positions::open(std::filesystem::path path) {
-  std::error_code made;
-  if (const auto folder = path.parent_path(); !folder.empty() && !std::filesystem::exists(folder)) {
-    std::filesystem::create_directories(folder, made);
-    std::filesystem::permissions(folder, std::filesystem::perms::owner_all, made);
-  }
+  (void)make_folders(path.parent_path(), 0700);  // opening the file says why
   const auto descriptor = locked_file(path);
   if (!descriptor) return descriptor.error();
   if (const auto folder = directory_of(path)) (void)folder.sync();  // the file's name

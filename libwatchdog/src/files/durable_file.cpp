@@ -89,6 +89,9 @@ int put_file(const std::filesystem::path& path, std::string_view bytes, mode_t m
 
 int make_folders(const std::filesystem::path& folder, mode_t mode) noexcept {
   if (folder.empty()) return 0;
+  // "a/b/" names the folder "b" of "a", as "a/b" does.
+  if (!folder.has_filename() && folder.has_relative_path())
+    return make_folders(folder.parent_path(), mode);
   if (mkdir(folder.c_str(), mode) != 0) {
     if (errno == EEXIST) return 0;
     if (errno != ENOENT) return errno;

@@ -15,6 +15,7 @@
 #include <memory>
 #include <system_error>
 
+#include "files/durable_file.h"
 #include "files/write_all.h"
 
 namespace watchdog {
@@ -91,16 +92,16 @@ OpenFile directory_of(const std::filesystem::path& path) noexcept {
 
 Result<OpenFile> open_private_directory(const OpenFile& parent, const std::string& name,
                                         const std::string& shown) {
-  if (mkdirat(parent.fd(), name.c_str(), 0700) != 0 && errno != EEXIST)
+  if (mkdirat(parent.fd(), name.c_str(), 0700) == 0) {
+    if (const int number = parent.sync(); number != 0) return file_error(shown, number);
+  } else if (errno != EEXIST) {
     return file_error(shown, errno);
+  }
   return owned_directory(open_at(parent, name, O_RDONLY | O_DIRECTORY), shown);
 }
 
 Result<OpenFile> open_chosen_directory(const std::filesystem::path& path) {
-  std::error_code trouble;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), trouble);
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    const int number = errno;
+  if (const int number = make_folders(path, 0700); number != 0) {
     if (number == ENOTDIR)
       return Error{ErrorCode::invalid, path.string() + ": lies in no directory"};
     return file_error(path.string(), number);

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "facts/ids.h"
+#include "files/durable_file.h"
 #include "files/objects.h"
 #include "files/open_file.h"
 #include "files/sha256.h"
@@ -279,8 +280,8 @@ Result<void> CheckpointStore::State::bring(const CheckpointEntry& entry,
                                            const std::string& id) const {
   const auto shown = entry.path.string();
   if (entry.after.kind == ImageKind::file) {
-    std::error_code trouble;
-    std::filesystem::create_directories(entry.path.parent_path(), trouble);
+    constexpr mode_t usual = 0777;
+    (void)make_folders(entry.path.parent_path(), usual);  // opening it says why
   }
   // To be synced it must be open for reading.
   const auto found = open_parent(entry.path);
