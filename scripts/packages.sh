@@ -10,7 +10,7 @@ build_packages=(
   pkg-config zlib1g-dev)
 package_packages=(cmake dpkg-dev file python3-hatchling)
 # With sanitizers clang compiles faster than g++.
-test_packages=(abigail-tools chromium clang curl "${format_packages[@]}" dbus-daemon faketime lld libclang-rt-dev ed fish git groff-base libgtest-dev libnotify-bin lintian make minisign mmdebstrap mypy postgresql python3 python3-aiohttp python3-aiosmtpd python3-dbus python3-gi python3-hatchling python3-httpx python3-ipykernel python3-jsonschema python3-jupyter-client python3-pip python3-pytest python3-pytest-xdist python3-requests python3-venv python3-yaml rpm ruby sqlite3 vim-tiny zsh)
+test_packages=(abigail-tools chromium clang curl "${format_packages[@]}" dbus-daemon faketime lld libclang-rt-dev ed fish fuse3 git groff-base libfuse3-dev libgtest-dev libnotify-bin lintian make minisign mmdebstrap mypy postgresql python3 python3-aiohttp python3-aiosmtpd python3-dbus python3-gi python3-hatchling python3-httpx python3-ipykernel python3-jsonschema python3-jupyter-client python3-pip python3-pytest python3-pytest-xdist python3-requests python3-venv python3-yaml rpm ruby sqlite3 vim-tiny zsh)
 docs_packages=(codespell doxygen furo python3-myst-parser python3-sphinx python3-sphinx-copybutton python3-yaml)
 fuzz_packages=(clang lld libclang-rt-dev libgtest-dev)
 # A Node from elsewhere is as good, and Debian's npm could not be installed beside it.

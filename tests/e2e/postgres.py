@@ -83,8 +83,8 @@ class Postgres:
     def url(self, database="postgres"):
         return f"postgresql:///{database}?user=postgres&host={self.folder.name}"
 
-    def run(self, sql):
-        return subprocess.run([f"{PROGRAMS}/psql", "-qAtX", "-h", self.folder.name, "-U", "postgres", "postgres", "-c", sql],
+    def run(self, sql, database="postgres"):
+        return subprocess.run([f"{PROGRAMS}/psql", "-qAtX", "-h", self.folder.name, "-U", "postgres", database, "-c", sql],
                               check=True, capture_output=True, text=True).stdout.strip()
 
     def stop(self):

@@ -5,7 +5,6 @@ With WATCHDOG_FULL each of it lasts longer.
 """
 
 import asyncio
-import ctypes
 import os
 import subprocess
 import sys
@@ -13,33 +12,16 @@ import threading
 import time
 import unittest
 
+from mounts import mount, own_mounts, unmount
 from postgres import PROGRAMS, Monitor, Postgres, until
 from under_load import FULL, PROGRAM, TAKE_OVER_S, UnderLoad
 
-LIBC = ctypes.CDLL(None, use_errno=True)
-CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
-MS_REC, MS_PRIVATE, MNT_DETACH = 0x4000, 0x40000, 2
 NO_DISKS = ""  # why this process can make none
 
 
 def setUpModule():
-    """From now on, mounts of this process are its own, and vanish with it. Needs to come before the first thread."""
     global NO_DISKS
-    uid, gid = os.getuid(), os.getgid()
-    if LIBC.unshare(CLONE_NEWNS | (CLONE_NEWUSER if uid else 0)):
-        NO_DISKS = os.strerror(ctypes.get_errno())
-        return
-    if uid:
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-            with open(f"/proc/self/{name}", "w") as file:
-                file.write(text)
-    mount("none", "/", None, MS_REC | MS_PRIVATE, None)
-
-
-def mount(*of_what):
-    source, target, kind, flags, options = (one.encode() if isinstance(one, str) else one for one in of_what)
-    if LIBC.mount(source, target, kind, flags, options):
-        raise OSError(ctypes.get_errno(), f"cannot mount on {target}")
+    NO_DISKS = own_mounts()
 
 
 class OnSmallDisks(Postgres):
@@ -87,7 +69,7 @@ class OnSmallDisks(Postgres):
     def stop(self):
         self.end()
         for name in self.SIZES:
-            LIBC.umount2(self.disk(name).encode(), MNT_DETACH)
+            unmount(self.disk(name))
         super().stop()
 
 
