@@ -396,7 +396,6 @@ TEST_F(Monitor, exit_codes_are_as_documented) {
   EXPECT_EQ(code({"--help"}), 0);
   EXPECT_EQ(code({"serve", "--help"}), 0);
   EXPECT_EQ(code({"--version"}), 0);
-  EXPECT_EQ(code({}), 2);
   EXPECT_EQ(code({"dance"}), 2);
   EXPECT_EQ(code({"serve", "--port", "many"}), 2);
   EXPECT_EQ(code({"status", "s", "--server", "http://localhost:1", "--db", "x"}), 2);

@@ -34,7 +34,7 @@ CONTAINER = SOURCE / "packaging/container"
 PATIENCE_S = 120
 # Bytes of the stripped program, by the build type. A release has the program that is compiled for size, and scripts/release
 # refuses a larger one. Compiled for speed the same code has a third more bytes.
-SIZE_MAX = {"MinSizeRel": 15_000_000, "Release": 20_000_000}
+SIZE_MAX = {"MinSizeRel": 15_000_000, "Release": 20_500_000}
 TOKEN = "0123456789abcdef-of-a-test"
 USER = "65532:65532"
 
