@@ -679,13 +679,6 @@ TEST(Json, snapshot_restores_a_case_exactly) {
   }
 }
 
-TEST(Json, progress_is_as_old_as_the_newest_report_says) {
-  const auto after = test::replay("S hhhhh");
-  const auto wall = after.judged.history.at + Millis{7'200'000};
-  const auto document = progress_document("s", after.judged, description_of({}), after.now, wall);
-  EXPECT_NE(document.find(R"("lastChangeAgo":7200000)"), std::string::npos) << document;
-}
-
 TEST(Json, progress_document_has_the_promised_fields) {
   const auto after = test::replay("S hhhhh");
   const auto document = progress_document("s", after.judged, description_of({}), after.now,

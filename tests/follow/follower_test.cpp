@@ -261,7 +261,9 @@ TEST(Follower, reads_a_recording_that_was_copied_into_place) {
   ClaudeLines lines("run", std::chrono::hours(24 * 30));
   const auto begins = system_clock().wall() - std::chrono::hours(24 * 30);
   append(here.file("run"), before.prompt("begin"));
-  append(here.file("run"), lines.turn(3, 200'000) + lines.prompt("more") + lines.call("c", "make"));
+  append(here.file("run"), lines.turn(3, 200'000));
+  append(here.file("run"), lines.prompt("more"));
+  append(here.file("run"), lines.call("c", "make"));
   EXPECT_EQ(here.read().files, 1);
   auto kinds = here.kinds("run");
   EXPECT_EQ(kinds["user_input"], 2) << "the last day of the run is reported";

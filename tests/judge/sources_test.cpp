@@ -7,6 +7,7 @@
 #include "codec/facts.h"
 #include "codec/json.h"
 #include "codec/progress.h"
+#include "judge/changed_at.h"
 #include "store/retention.h"
 #include "support/scenario.h"
 #include "watchdog/history.h"
@@ -212,6 +213,15 @@ TEST(Sources, are_in_the_progress_document_and_on_the_event) {
   EXPECT_FALSE(json::parse(to_json(event)).contains("origin"));
   const auto read = report_from_json(R"({"kind":"idle","origin":"hooks"})");
   EXPECT_TRUE(read && *read) << "the member is passed over, and claims nothing";
+}
+
+TEST(Sources, no_change_is_younger_than_the_newest_report_says) {
+  const auto after = test::replay("S hhhhh");
+  const auto& history = after.judged.history;
+  const auto wall = history.at + Millis{7'200'000};
+  EXPECT_EQ(changed_at(history, after.now, wall), history.at) << "it came two hours late";
+  const auto soon = newest_report(history) + Millis{1};
+  EXPECT_EQ(changed_at(history, after.now, soon), soon - (after.now - history.last_change));
 }
 
 }  // namespace
