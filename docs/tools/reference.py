@@ -210,7 +210,7 @@ variables.
     return page + own_names([one for one in told["named"] if not has_names(one)])
 
 
-# What a table with a name of the user's own holds.
+# The meaning of each table that has a name of the user's own.
 OWN_TABLES = {
     "alerts.channels": "A channel for [alerts](../how-to/alerts.md).",
     "proxy.upstreams": "A further model server.",

@@ -81,7 +81,7 @@ class ActivityTest(unittest.TestCase):
         self.assertEqual(found["activity"], "working")
         self.assertIn("./serve", found["reason"])
 
-    def test_a_child_that_loops_is_no_work_of_its_parent(self):
+    def test_a_child_that_loops_does_not_work_for_its_parent(self):
         self.hook("s", "UserPromptSubmit", prompt="Prune it")
         self.hook("s", "SubagentStart", agent_id="saw", agent_type="pruner")
         self.hook("s", "Stop", last_assistant_message="The pruner works.", background_tasks=[

@@ -161,7 +161,7 @@ class FirstStart(unittest.TestCase):
         other = self.home.run(WATCHDOG_DB=str(self.home.folder / "other.db"))
         self.assertEqual(other.returncode, DONE, other.stderr)
         self.assertIn("a monitor runs already\n", other.stdout)
-        # Who says `serve` wants a monitor, not a look at another one.
+        # A person who types `serve` wants a monitor of their own.
         explicit = self.home.run("serve", "--follow")
         self.assertEqual((explicit.returncode, explicit.stdout), (REFUSED, ""))
         self.assertIn("is watched by another monitor already", explicit.stderr)

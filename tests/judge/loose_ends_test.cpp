@@ -52,7 +52,7 @@ std::string note_after(const std::string& tool, const std::string& arguments) {
   return note_of(agent);
 }
 
-TEST(LooseEnds, a_plan_that_is_sent_again_with_each_step_is_no_repetition) {
+TEST(LooseEnds, a_plan_that_is_sent_again_with_each_step_does_not_repeat) {
   for (const auto* tool : {"TodoWrite", "update_plan", "set_plan", "write_todos"}) {
     Agent agent;
     prompt(agent);
