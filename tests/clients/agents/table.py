@@ -89,6 +89,7 @@ CANNOT_KNOW = {
     "codex/hooks/refused": "Codex has no hook for a request that failed",
     "*/proxy/ctrl-c": "the end of a process does not say who ended it",
     "copilot/hooks/question": "its hooks do not carry the text of an answer",
+    "opencode/hooks/question": "its plugin does not carry the text of an answer",
     "copilot/hooks/ctrl-c": "Copilot CLI says `complete` for an end by Ctrl-C as well, and exits with 0",
     "copilot/both/ctrl-c": "neither its hooks nor the end of its process say who ended it",
     "copilot/proxy/subagent": "Copilot CLI does not name the session that a subagent's request belongs to",
