@@ -88,6 +88,7 @@ CANNOT_KNOW = {
     "codex/hooks/quota": "Codex has no hook for a request that failed",
     "codex/hooks/refused": "Codex has no hook for a request that failed",
     "*/proxy/ctrl-c": "the end of a process does not say who ended it",
+    "copilot/*/interrupt": "Copilot CLI calls no hook when a person interrupts it",
     "copilot/hooks/question": "its hooks do not carry the text of an answer",
     "opencode/hooks/question": "its plugin does not carry the text of an answer",
     "copilot/hooks/ctrl-c": "Copilot CLI says `complete` for an end by Ctrl-C as well, and exits with 0",
