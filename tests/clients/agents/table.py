@@ -90,6 +90,7 @@ CANNOT_KNOW = {
     "*/proxy/ctrl-c": "the end of a process does not say who ended it",
     "copilot/*/interrupt": "Copilot CLI calls no hook when a person interrupts it",
     "copilot/hooks/question": "its hooks do not carry the text of an answer",
+    "opencode/hooks/limit": "without the proxy opencode tries again for longer than the test waits",
     "opencode/hooks/question": "its plugin does not carry the text of an answer",
     "copilot/hooks/ctrl-c": "Copilot CLI says `complete` for an end by Ctrl-C as well, and exits with 0",
     "copilot/both/ctrl-c": "neither its hooks nor the end of its process say who ended it",
