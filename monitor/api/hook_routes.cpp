@@ -70,7 +70,7 @@ void end_subagents(const CallPtr& call, const std::string& session) {
 }
 
 /// True for a session that began a moment ago by a hook, and of which nothing more is known.
-/// Anybody who reports may begin an older one again, so its health alone does not say that.
+/// A program that reports may begin an older one again, so the health alone does not show it.
 bool is_unused(const Watched& watched) {
   const auto& history = watched.judged.history;
   const bool is_fresh = system_clock().wall() - watched.created <= FreshStarts::fresh_for;

@@ -6,8 +6,8 @@
 
 namespace watchdog::monitor {
 
-/// Opens the URL as the desktop does, without waiting for it. Where there is no display, nothing
-/// happens. Other users see the URL in the list of processes, so it must have no token.
+/// Asks the desktop to open the URL, and does not wait for it. Does nothing without a display.
+/// Other users see the URL in the list of processes, so it must have no token.
 void open_in_browser(std::string url);
 
 /// The same if a person is at the terminal: standard output is one, and `$CI` is not set.

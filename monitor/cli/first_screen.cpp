@@ -23,7 +23,7 @@ using nlohmann::json;
 
 /// Transcripts of a whole day may take longer than a person waits.
 constexpr std::chrono::seconds transcripts_patience{10};
-/// A monitor that has the database may not listen yet.
+/// A monitor that has the database may not listen yet. Nothing else shows when it does.
 constexpr int looks_max = 15;
 constexpr std::chrono::milliseconds look_again{200};
 constexpr Millis answer_patience{3'000};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The program without arguments: it shows the sessions of a person who has set up nothing.
+"""Starts the program without arguments, for a person who has set up nothing.
 
 Usage: first_start_test.py MONITOR
 """
@@ -121,7 +121,7 @@ class FirstStart(unittest.TestCase):
         return process, until
 
     def opened(self, count):
-        """The pages that the browser has opened, once there are so many."""
+        """Waits until the browser has opened so many pages, and returns them."""
         until = time.monotonic() + PATIENCE_S
         while len(pages := self.home.opened.read_text().split()) < count:
             self.assertLess(time.monotonic(), until, pages)
@@ -161,7 +161,7 @@ class FirstStart(unittest.TestCase):
         other = self.home.run(WATCHDOG_DB=str(self.home.folder / "other.db"))
         self.assertEqual(other.returncode, DONE, other.stderr)
         self.assertIn("a monitor runs already\n", other.stdout)
-        # A person who types `serve` wants a monitor of their own.
+        # A script that starts `serve` expects a new monitor.
         explicit = self.home.run("serve", "--follow")
         self.assertEqual((explicit.returncode, explicit.stdout), (REFUSED, ""))
         self.assertIn("is watched by another monitor already", explicit.stderr)
@@ -178,7 +178,7 @@ class FirstStart(unittest.TestCase):
         until(r"^no sessions yet$")
         monitor.send_signal(signal.SIGTERM)
         self.assertEqual(monitor.wait(PATIENCE_S), DONE)
-        self.assertEqual(self.home.opened.read_text(), "", "there is no display")
+        self.assertEqual(self.home.opened.read_text(), "", "it opened a page without a display")
 
     def test_believes_no_other_program_at_its_address(self):
         class Other(http.server.BaseHTTPRequestHandler):

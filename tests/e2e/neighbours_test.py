@@ -137,7 +137,7 @@ class OtherCallers(unittest.TestCase):
             self.assertEqual(json.loads(connection.getresponse().read())["sessions"], [])
 
     def test_hooks_that_begin_a_session_again_erase_nothing_of_it(self):
-        # A start and a resume in one folder erase a session that nobody used. Anybody who reports can send them.
+        # A start and a resume in one folder erase a session that nobody used. Each program that reports can send them.
         with Server(PROGRAM) as server:
             def post(path, body):
                 connection = http.client.HTTPConnection(server.host, timeout=PATIENCE_S)

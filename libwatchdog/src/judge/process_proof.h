@@ -6,8 +6,8 @@
 
 namespace watchdog {
 
-/// Returns true if more than a reporter's word says whose process it is. Its connection may. The
-/// monitor itself makes the reports of hooks, and asks who sends those of a proxy.
+/// Returns true if the monitor found out whose process it is. It looks up the sender's connection:
+/// for each report of a hook or of a proxy, and for others that name their own process.
 [[nodiscard]] bool is_proven(const ProcessFacts& process, ReportOrigin origin);
 /// Returns the process that a start names; null: none. In a session of `run` the wrapper's process
 /// is proven, so a reporter's word puts no other one into its place. Lives as long as the event.
